@@ -294,17 +294,6 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
-        id: "disk.noexec",
-        area: Area::Disk,
-        status: Status::Error,
-        title: "Programs cannot be started from yolo's folder",
-        cause: "libtorch and the trainer are installed there; on a disk that is mounted with noexec, the loader fails with \
-                `failed to map segment from shared object: Operation not permitted`",
-        remedy: Some("set YOLO_HOME to a folder on another disk, or have the disk mounted without noexec"),
-        fix: None,
-        detects: &[],
-    },
-    Entry {
         id: "disk.unfinished",
         area: Area::Disk,
         status: Status::Info,

@@ -63,9 +63,9 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Libraries,
         status: Status::Info,
         title: "The driver is older than libtorch's CUDA version, but compatible",
-        cause: "both have the same CUDA major version, so minor-version compatibility applies; only PTX \
-                code and features of a newer driver fail",
-        remedy: Some("nothing for training; update the driver when convenient"),
+        cause: "both have the same CUDA major version, within which a driver also runs builds for later minor \
+                versions: nothing needs to be done for training",
+        remedy: None,
         fix: None,
         detects: &["driver-old-within-major"],
     },
@@ -272,6 +272,19 @@ pub(super) const ROWS: &[Entry] = &[
         ),
         fix: None,
         detects: &["library-executable-stack"],
+    },
+    Entry {
+        id: "libraries.noexec",
+        area: Area::Libraries,
+        status: Status::Error,
+        title: "libtorch is on a disk that is mounted noexec",
+        cause: "a file system that is mounted noexec lets nothing be loaded from it, whatever the permissions: the \
+                loader fails with `failed to map segment from shared object`, and programs with `Permission denied`",
+        remedy: Some(
+            "set YOLO_HOME to a folder on another file system, without noexec, and run `yolo setup`",
+        ),
+        fix: None,
+        detects: &[],
     },
     Entry {
         id: "libraries.musl",

@@ -12,7 +12,7 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "ranks inherit the shell's environment",
         remedy: Some("unset the variable"),
         fix: Some(Fix {
-            does: "unset the variable in yolo's variables file, which you then source",
+            does: "unset the variable, or correct its value, in yolo's variables file, which you then source",
             undo: "`yolo undo` restores that file",
         }),
         detects: &[],

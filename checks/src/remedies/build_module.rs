@@ -3,7 +3,7 @@
 //! installer.
 
 use super::kernel_headers::devel_package;
-use super::upgrade;
+use super::{arch, upgrade};
 use crate::facts::{Family, Host};
 use crate::finding::Finding;
 
@@ -18,8 +18,10 @@ enum Origin {
     UbuntuPackage,
     /// A package of openSUSE, which several kernels share.
     SusePackage,
-    /// A package of Arch for exactly one kernel.
+    /// A package of Arch for exactly one kernel, which is the one that runs.
     ArchPackage,
+    /// The same, but another kernel runs: `linux-zen` instead of `linux`, say.
+    ArchOtherKernel,
     /// NVIDIA's own installer, a file that ends in `.run`.
     Installer,
 }
@@ -65,6 +67,7 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
                     .command("sudo pacman -Syu"),
             );
         }
+        Origin::ArchOtherKernel => return arch::for_this_kernel(host, finding, kernel),
         Origin::Installer => {
             return headers.into_iter().fold(
                 finding.remedy(
@@ -73,6 +76,14 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
                 ),
                 Finding::command,
             );
+        }
+        // The upgrade may replace the kernel that runs, for which nothing can be built then.
+        Origin::Dkms if host.family() == Some(Family::Arch) => {
+            let finding = finding.remedy(
+                "update the whole system together with the headers of this kernel, for which dkms then builds the \
+                 module, and restart",
+            );
+            return super::restart::restart(host, headers.into_iter().fold(finding, Finding::command));
         }
         Origin::Dkms => headers
             .into_iter()
@@ -119,20 +130,10 @@ fn headers(host: &Host, kernel: &str) -> Option<String> {
             format!("sudo dnf install {} dkms", devel_package(host, kernel, kernel))
         }
         Family::Leap | Family::Tumbleweed => "sudo zypper install kernel-default-devel dkms".to_owned(),
-        Family::Arch => format!("sudo pacman -Syu {} dkms", arch_headers(kernel)),
+        Family::Arch => format!("sudo pacman -Syu {}-headers dkms", arch::package(host, kernel)),
         Family::Void => "sudo xbps-install -S linux-headers dkms".to_owned(),
         Family::NixOs | Family::Alpine | Family::Nvidia => return None,
     })
-}
-
-/// Arch's package of headers for a kernel: `6.12.9-1-lts` is `linux-lts`, `6.13.1-zen1-1-zen` is
-/// `linux-zen`, `6.13.1-arch1-1` is `linux`, and `6.13.1-2-cachyos` is `linux-cachyos`.
-fn arch_headers(kernel: &str) -> String {
-    let last = kernel.rsplit('-').next().unwrap_or_default();
-    match last {
-        "lts" | "zen" | "hardened" | "rt" | "cachyos" => format!("linux-{last}-headers"),
-        _ => "linux-headers".to_owned(),
-    }
 }
 
 fn origin(host: &Host, kernel: &str) -> Origin {
@@ -160,19 +161,9 @@ fn origin(host: &Host, kernel: &str) -> Origin {
             if others.iter().any(has_package) { Origin::UbuntuPackage } else { Origin::Dkms }
         }
         Some(Family::Leap | Family::Tumbleweed) => Origin::SusePackage,
+        Some(Family::Arch) if arch::has_module_of_other(host, kernel) => Origin::ArchOtherKernel,
         Some(Family::Arch) if kernel.contains("-arch") => Origin::ArchPackage,
+        Some(Family::Arch) => Origin::ArchOtherKernel,
         _ => Origin::Dkms,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::arch_headers;
-
-    #[test]
-    fn headers_of_archs_kernels() {
-        assert_eq!(arch_headers("6.13.1-arch1-1"), "linux-headers");
-        assert_eq!(arch_headers("6.12.9-1-lts"), "linux-lts-headers");
-        assert_eq!(arch_headers("6.13.1-zen1-1-zen"), "linux-zen-headers");
     }
 }

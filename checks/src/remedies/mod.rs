@@ -3,6 +3,7 @@
 //! this module how it is repaired here, so that no check can name another distribution's package manager
 //! or advise restarting a machine that is not the user's.
 
+mod arch;
 pub(crate) mod build_module;
 pub(crate) mod fit;
 pub(crate) mod generation;

@@ -22,8 +22,6 @@ pub(crate) enum Start {
     Memory(u64),
     /// So many CPU cores.
     Cores(usize),
-    /// So many processes and threads.
-    Processes(u64),
     /// The sockets of the host's MPS daemon.
     Mps,
 }
@@ -59,7 +57,6 @@ fn docker_option(what: Start) -> String {
         Start::HostNetwork => "--network host".to_owned(),
         Start::Memory(gib) => format!("--memory={gib}g"),
         Start::Cores(count) => format!("--cpus={count}"),
-        Start::Processes(count) => format!("--pids-limit={count}"),
         Start::Mps => "--gpus all --ipc=host -v /tmp/nvidia-mps:/tmp/nvidia-mps".to_owned(),
     }
 }
@@ -82,9 +79,7 @@ fn of_apptainer(finding: Finding, what: Start) -> Finding {
         Start::Gpus(_) | Start::Libraries => finding.command("apptainer exec --nv …"),
         Start::LockedMemory => finding.command("ulimit -l unlimited"),
         Start::Mps => finding.command("apptainer exec --nv --bind /tmp/nvidia-mps …"),
-        Start::Numa | Start::HostNetwork | Start::Memory(_) | Start::Cores(_) | Start::Processes(_) => {
-            finding
-        }
+        Start::Numa | Start::HostNetwork | Start::Memory(_) | Start::Cores(_) => finding,
     }
 }
 
@@ -109,8 +104,6 @@ fn of_pod(finding: Finding, what: Start) -> Finding {
         Start::Cores(count) => finding
             .remedy("give the pod's container more cores")
             .command(format!("resources: {{ limits: {{ cpu: {count} }} }}")),
-        Start::Processes(_) => finding
-            .remedy("have the administrator of the cluster raise podPidsLimit of the kubelet, or use fewer --workers"),
         Start::Mps => finding.remedy(
             "mount the node's folder of the MPS daemon into the pod and use the node's IPC (`hostIPC: true`), as NVIDIA's \
              device plugin does with `sharing.mps`; or have the compute mode set back to default",
@@ -124,7 +117,7 @@ fn of_lxc(host: &Host, finding: Finding, what: Start) -> Finding {
         Start::LockedMemory => lxc::Change::Limit("memlock", "unlimited".to_owned()),
         Start::Memory(gib) => lxc::Change::Memory(gib),
         Start::Cores(count) => lxc::Change::Cores(count),
-        Start::Numa | Start::HostNetwork | Start::Mps | Start::Processes(_) => return finding,
+        Start::Numa | Start::HostNetwork | Start::Mps => return finding,
     };
     lxc::commands(host, &change).into_iter().fold(finding, Finding::command)
 }

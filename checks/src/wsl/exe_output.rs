@@ -185,6 +185,8 @@ pub enum Trouble {
     FeatureOff,
     /// WSL is not installed: `wsl.exe` is the stub of Windows that can install it.
     NotInstalled,
+    /// A Windows service that WSL needs is disabled.
+    ServiceDisabled,
     /// WSL 2 has no kernel yet.
     KernelMissing,
     /// No distribution is installed, or none of that name.
@@ -219,6 +221,8 @@ const CODES: &[(&str, Trouble)] = &[
     ("0x80370114", Trouble::FeatureOff),
     ("0x8007019e", Trouble::FeatureOff),
     ("0x80040154", Trouble::FeatureOff),
+    ("0x80070422", Trouble::ServiceDisabled),
+    ("ERROR_SERVICE_DISABLED", Trouble::ServiceDisabled),
     ("0x800701bc", Trouble::KernelMissing),
     ("0x1bc", Trouble::KernelMissing),
     ("aka.ms/wsl2kernel", Trouble::KernelMissing),
@@ -286,6 +290,7 @@ impl fmt::Display for Trouble {
             }
             Self::FeatureOff => "a Windows feature that WSL 2 needs is off, or takes effect after a restart",
             Self::NotInstalled => "WSL is not installed",
+            Self::ServiceDisabled => "a Windows service that WSL needs is disabled",
             Self::KernelMissing => "WSL 2 has no Linux kernel yet",
             Self::NoDistribution => "no Linux distribution is installed",
             Self::NeedsRights => "administrator rights are required",

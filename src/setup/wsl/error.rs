@@ -152,6 +152,10 @@ pub(super) fn remedy(trouble: Trouble) -> &'static str {
         Trouble::FeatureOff | Trouble::NotInstalled => {
             "run `wsl.exe --install --no-distribution` in an administrator's terminal, then restart Windows"
         }
+        Trouble::ServiceDisabled => {
+            "run `yolo doctor` in Windows, which names the service, or in an administrator's terminal \
+             `sc.exe config WSLService start= demand`; then run this again"
+        }
         Trouble::KernelMissing => "run `wsl.exe --update`, then run this again",
         Trouble::NoDistribution => {
             "`wsl.exe --install -d Ubuntu` installs one; `wsl.exe -l -v` lists those that are installed"

@@ -98,6 +98,20 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
+        id: "wsl.service-disabled",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "A Windows service that WSL needs is disabled",
+        cause: "WSL runs as a Windows service and needs those of Hyper-V; programs that promise a faster Windows \
+                disable them, and every command of WSL fails with 0x80070422",
+        remedy: Some(
+            "let the service start again, in a Windows terminal as administrator; in the list of services \
+             (services.msc), set its startup type to Manual",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "wsl.kernel-missing",
         area: Area::Wsl,
         status: Status::Error,

@@ -2,6 +2,8 @@
 //! libraries, or lost them while running. Containers in WSL have /dev/dxg instead of NVIDIA's device
 //! files.
 
+use crate::checks::gpu::pci;
+use crate::checks::libraries::{driver_folder, libcuda};
 use crate::checks::{Answer, Check};
 use crate::facts::{Container, Host, NvmlState, Place, Variant, nvml_error_text};
 use crate::finding::Finding;
@@ -36,6 +38,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         // The driver check reports version mismatches and missing permissions.
         NvmlState::Ready | NvmlState::Failed(18 | 4) => Ok(Vec::new()),
         NvmlState::Failed(code) if has_device.unwrap_or(code == 999) => Ok(vec![lost(host, code)]),
+        // The check of libcuda reports libraries that are missing, and those that are there, but not found.
+        NvmlState::NoLibrary if !intent.cpu && libcuda::is_left_out(host) => Ok(Vec::new()),
+        NvmlState::NoLibrary if driver_folder::unsearched(host).is_some() => Ok(Vec::new()),
         _ => Ok(vec![missing(host, intent, container, has_device)]),
     }
 }
@@ -63,6 +68,9 @@ fn missing(host: &Host, intent: &Intent, container: Container, has_device: Optio
             .remedy("start the container with the driver's compute and utility capabilities");
         return start_with(host, finding, Start::Libraries);
     }
+    if let Some(finding) = without_card(host, container) {
+        return finding.status(status(host, intent));
+    }
     let title = format!("this {} container was started without GPUs", container.name());
     let finding = Finding::new("container.gpus-missing", title).status(status(host, intent));
     let switch = host.env("NVIDIA_VISIBLE_DEVICES").ok().flatten();
@@ -87,6 +95,43 @@ fn missing(host: &Host, intent: &Intent, container: Container, has_device: Optio
     }
 }
 
+/// A container on a machine without a card, which no option changes. Docker Desktop, and programs like it, run
+/// containers in a virtual machine of their own even on Linux.
+fn without_card(host: &Host, container: Container) -> Option<Finding> {
+    let kernel = host.kernel_release().unwrap_or_default();
+    let is_desktop = kernel.contains("linuxkit");
+    if container == Container::Kubernetes || !(is_desktop || pci::has_no_card(host)) {
+        return None;
+    }
+    if is_desktop {
+        let title = "this container runs in the virtual machine of Docker Desktop, which has no GPU";
+        return Some(
+            Finding::new("container.gpus-missing", title)
+                .because("outside WSL, Docker Desktop runs containers in a virtual machine without the PC's card")
+                .seen(format!("kernel {kernel}"))
+                .remedy(
+                    "on Linux, start containers with Docker Engine and NVIDIA's Container Toolkit instead; on Windows, \
+                     turn on `Use the WSL 2 based engine` in the settings of Docker Desktop",
+                )
+                .command("docker context use default  # on the host")
+                .command("docker run --gpus all --ipc=host …"),
+        );
+    }
+    let title = format!("the machine that runs this {} container has no NVIDIA card", container.name());
+    let finding = Finding::new("container.gpus-missing", title).seen("the PCI bus has no NVIDIA card");
+    if matches!(host.place(), Place::Colab | Place::Kaggle) {
+        let finding = Finding::new("container.gpus-missing", "the machine of this notebook has no GPU")
+            .because("the service gives a notebook the machine that its user has chosen");
+        return Some(start_with(host, finding, Start::Gpus(1)));
+    }
+    Some(
+        finding
+            .because("a container has the cards of the machine that runs it, or of the virtual machine there")
+            .remedy("run the container on a machine with an NVIDIA card, or train on the CPU")
+            .command("yolo train --device cpu …"),
+    )
+}
+
 /// On a machine without GPUs, or for a run on the CPU, a container needs none.
 fn status(host: &Host, intent: &Intent) -> Status {
     if intent.cpu {
@@ -101,7 +146,7 @@ fn status(host: &Host, intent: &Intent) -> Status {
     // Inside WSL, a run's container should have the GPUs of Windows.
     let in_wsl = || host.is_wsl2() == Ok(true);
     // The host's PCI cards and kernel module are visible in every container.
-    let has_card = || !crate::checks::gpu::pci::cards(host).is_empty();
+    let has_card = || !pci::cards(host).is_empty();
     let has_driver = || matches!(host.driver_module_version(), Ok(Some(_)));
     if !intent.devices.is_empty() || image_for_cuda || for_cuda() || in_wsl() || has_card() || has_driver() {
         Status::Error

@@ -1,44 +1,27 @@
 //! Whether the data set's disk is fast enough and writable: network drives are slow and lose locks,
 //! and a read-only folder cannot hold the cache of verified images.
 
+use super::remote::{self, Remote};
 use crate::checks::{Answer, Check};
 use crate::facts::view::data_set::{DataSet, Described, label_of, parent};
-use crate::facts::{Host, Place};
+use crate::facts::{FileSystem, Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
-use crate::status::Status;
-
-/// Network file systems, as named in /proc/mounts.
-const NETWORK: [&str; 19] = [
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "fuse.sshfs",
-    "fuse.rclone",
-    "fuse.s3fs",
-    "fuse.gcsfuse",
-    "ceph",
-    "lustre",
-    "beegfs",
-    "gpfs",
-    "wekafs",
-    "fuse.glusterfs",
-    "afs",
-    // Google Drive in a notebook of Colab.
-    "fuse.drive",
-    "fuse.google-drive-ocamlfuse",
-    "fuse.blobfuse2",
-];
 
 /// Folders of a host that a virtual machine or a container shares, file by file.
-const SHARED: [&str; 8] =
-    ["9p", "drvfs", "v9fs", "virtiofs", "vboxsf", "fuse.vmhgfs-fuse", "fuse.grpcfuse", "fakeowner"];
-
-/// Those of clusters, which many machines read at the same time.
-const PARALLEL: [&str; 5] = ["ceph", "lustre", "beegfs", "gpfs", "wekafs"];
+const SHARED: [&str; 10] = [
+    "9p",
+    "drvfs",
+    "v9fs",
+    "virtiofs",
+    "vboxsf",
+    "vmhgfs",
+    "fuse.vmhgfs-fuse",
+    "prl_fs",
+    "fuse.grpcfuse",
+    "fakeowner",
+];
 
 pub(super) static CHECK: Check = Check {
     question: "Is the data set's disk fast enough for the ranks?",
@@ -65,14 +48,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Some(place) => Some(place),
         None => places.clone()?.working,
     };
-    let place_of_data = place.clone();
     if let Some(folder) = place
         && let Ok(space) = host.file_system(&folder)
-        && let Some(kind) = space.kind.filter(|kind| NETWORK.contains(&kind.as_str()))
     {
-        findings.push(on_network(host, intent, &folder, &kind));
-    } else if let Some(folder) = shared(host, place_of_data.as_deref()) {
-        findings.push(folder);
+        let kind = space.kind.as_deref().filter(|kind| remote::of_kind(kind).is_some());
+        findings.extend(match kind {
+            Some(kind) => Some(on_network(host, intent, &folder, kind)),
+            None => shared(host, &folder, &space),
+        });
     }
     if let Some(folder) = images.and_then(|images| parent(&label_of(&format!("{images}/x.jpg"))))
         && let Some(above) = parent(&folder)
@@ -87,45 +70,56 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// A data set in a folder that the host of a virtual machine or container shares. WSL has a check of its own.
-fn shared(host: &Host, folder: Option<&str>) -> Option<Finding> {
-    let folder = folder.filter(|_| host.place() != Place::Wsl && host.os().is_ok_and(|os| os == "linux"))?;
-    let kind = host.file_system(folder).ok()?.kind.filter(|kind| SHARED.contains(&kind.as_str()))?;
-    let is_in_wsl = host.is_wsl2() == Ok(true);
-    let (whose, cause, remedy) = if is_in_wsl {
-        (
-            "a Windows drive that is mounted into this container",
-            "each file is read through a file server of Windows: the first epoch takes many times longer, and the GPU waits",
-            "copy the data set to a volume of Docker or to the Linux files of a WSL distribution, and mount that instead",
-        )
-    } else {
-        (
-            "a folder that the host shares with this system",
-            "each file is read through the host, which is many times slower than a disk of this system",
-            "copy the data set to a disk of this system",
-        )
-    };
-    let finding = Finding::new("disk.network", format!("{folder} is on {whose} ({kind})"))
-        .because(cause)
-        .remedy(remedy);
-    Some(if is_in_wsl { finding.status(Status::Warning) } else { finding })
+/// A data set in a folder that the host of a virtual machine or container shares. A check of WSL's reports Windows
+/// drives there, in containers too.
+fn shared(host: &Host, folder: &str, space: &FileSystem) -> Option<Finding> {
+    let kind = space.kind.as_deref().filter(|kind| SHARED.contains(kind))?;
+    let is_of_wsl = host.wsl().is_ok_and(|wsl| wsl.is_some()) && space.is_windows_drive();
+    if is_of_wsl || host.place() == Place::Wsl || host.os().is_ok_and(|os| os != "linux") {
+        return None;
+    }
+    let title = format!("{folder} is on a folder that the host shares with this system ({kind})");
+    Some(
+        Finding::new("disk.network", title)
+            .because(
+                "each file is read through the host, which is many times slower than a disk of this system",
+            )
+            .remedy("copy the data set to a disk of this system"),
+    )
 }
 
 /// A data set on a network drive. Parallel file systems of clusters are fast, and are where data belongs.
 fn on_network(host: &Host, intent: &Intent, folder: &str, kind: &str) -> Finding {
-    if PARALLEL.contains(&kind) {
+    let remote = remote::of_kind(kind);
+    if remote == Some(Remote::Parallel) {
         let title = format!("{folder} is on a parallel file system ({kind})");
         return Finding::new("disk.network", title)
             .because("such a file system reads fast, but opens many small files slowly")
             .remedy("nothing while the GPUs are busy; otherwise `--cache ram` keeps the images in memory");
     }
-    let finding = Finding::new("disk.network", format!("{folder} is on a network drive ({kind})"));
+    let finding = match remote {
+        Some(Remote::GoogleDrive) => {
+            let title = format!("{folder} is on Google Drive ({kind})");
+            let to = if host.place() == Place::Colab {
+                "/content, the disk of the notebook"
+            } else {
+                "a local disk"
+            };
+            return Finding::new("disk.network", title)
+                .because("each image is a request to Google, so that an epoch takes hours instead of minutes")
+                .remedy(format!(
+                    "pack the data set into one archive on Google Drive, copy that to {to}, and unpack it there; the \
+                     results may stay on Google Drive, with --project"
+                ));
+        }
+        _ => Finding::new("disk.network", format!("{folder} is on a network drive ({kind})")),
+    };
     // Images and labels are copied together: the folder that contains both.
     let whole = folder.rfind("/images").map(|at| &folder[..at]);
     let places = host.places().unwrap_or_default();
     let is_local = |path: &String| {
         let kind = host.file_system(path).ok().and_then(|space| space.kind);
-        kind.is_none_or(|kind| !NETWORK.contains(&kind.as_str()))
+        kind.is_none_or(|kind| remote::of_kind(&kind).is_none() && !SHARED.contains(&kind.as_str()))
     };
     match (places.data.filter(is_local), whole) {
         (Some(data), Some(whole)) => {

@@ -3,6 +3,7 @@
 
 use yolo_base::env::YOLO_HOME;
 
+use super::new_folders::{Impossible, cannot_create};
 use crate::change::Change;
 use crate::checks::{Answer, Check};
 use crate::facts::view::data_set::{is_absolute, join, parent};
@@ -14,7 +15,7 @@ use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Are yolo's own folders writable?",
-    reports: &["disk.own-folders", "disk.own-folder-missing", "disk.own-folder-locked", "disk.noexec"],
+    reports: &["disk.own-folders", "disk.own-folder-missing", "disk.own-folder-locked"],
     preflight: true,
     run,
 };
@@ -51,31 +52,36 @@ fn run(host: &Host, _: &Intent) -> Answer {
         );
         return Ok(findings);
     }
-    if let Some(finding) = places.data.as_deref().and_then(|data| without_programs(host, data)) {
-        return Ok(vec![finding]);
-    }
     let folders = [
         ("libtorch, weights and data sets", places.data.clone(), Status::Error),
         ("settings", places.config, Status::Warning),
         ("the cache", places.cache, Status::Warning),
     ];
     let mut known = 0;
+    let mut impossible: Vec<Impossible> = Vec::new();
     for (purpose, folder, status) in folders {
         let Some(folder) = folder else { continue };
-        // A folder that does not exist yet is created when needed.
-        let Some(stat) = host.stat(&folder)? else {
-            // The other folders are below the same home.
-            if findings.is_empty() {
-                findings
-                    .extend(not_to_be_created(host, &folder, purpose).map(|finding| finding.status(status)));
+        let stat = match host.stat(&folder) {
+            Ok(Some(stat)) => stat,
+            // A folder that does not exist yet is created when needed, if that is possible.
+            Ok(None) => {
+                impossible.extend(Impossible::find(host, purpose, folder, status));
+                continue;
             }
-            continue;
+            Err(why) => match Impossible::find(host, purpose, folder, status) {
+                Some(found) => {
+                    impossible.push(found);
+                    continue;
+                }
+                None => return Err(why),
+            },
         };
         known += 1;
         if stat.writable == Some(false) {
             findings.push(locked(host, &folder, purpose, &stat).status(status));
         }
     }
+    findings.extend(cannot_create(host, &impossible));
     // If a folder is not writable, nothing can be done below it yet.
     let is_open = |data: &String| matches!(host.stat(data), Ok(Some(stat)) if stat.writable != Some(false));
     if let Some(data) = places.data.filter(is_open) {
@@ -92,38 +98,6 @@ fn run(host: &Host, _: &Intent) -> Answer {
         findings.push(Finding::ok("disk.own-folders", "yolo's own folders are writable"));
     }
     Ok(findings)
-}
-
-/// A folder that does not exist and cannot be created, as for a user of a container whose home is `/`.
-fn not_to_be_created(host: &Host, folder: &str, purpose: &str) -> Option<Finding> {
-    let mut above = parent(folder)?;
-    let stat = loop {
-        match host.stat(&above).ok()? {
-            Some(stat) => break stat,
-            None if above == "/" => return None,
-            None => above = parent(&above)?,
-        }
-    };
-    if stat.writable != Some(false) {
-        return None;
-    }
-    let title = format!("{folder} ({purpose}) cannot be created: {above} is not writable");
-    let finding = Finding::new("disk.own-folder-locked", title);
-    Some(
-        finding
-            .because("this user's home folder does not exist or belongs to somebody else, which is usual in containers")
-            .remedy("set YOLO_HOME to a folder of your own, such as one on a volume, or set HOME")
-            .command("export YOLO_HOME=/tmp/yolo"),
-    )
-}
-
-/// A disk from which no program and no library can be started, as some clusters mount their scratch space.
-fn without_programs(host: &Host, data: &str) -> Option<Finding> {
-    let disk =
-        host.file_system(data).ok().filter(|disk| disk.options.iter().any(|option| option == "noexec"))?;
-    let title = format!("{data} is on a disk from which programs cannot be started (noexec)");
-    let mount = disk.mount.unwrap_or_else(|| data.to_owned());
-    Some(Finding::new("disk.noexec", title).seen(format!("{mount} is mounted with noexec")))
 }
 
 fn locked(host: &Host, folder: &str, purpose: &str, stat: &Stat) -> Finding {

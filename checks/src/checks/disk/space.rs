@@ -74,7 +74,7 @@ pub(super) fn is_reported_elsewhere(host: &Host, space: &FileSystem) -> bool {
 }
 
 /// A file system that the kernel made read-only because it found errors on it.
-fn damaged(host: &Host, finding: Finding) -> Finding {
+fn damaged(host: &Host, finding: Finding, kind: &str) -> Finding {
     let finding = finding.because(
         "the kernel found errors in this file system and stopped writing to it, so that they do not spread",
     );
@@ -86,11 +86,38 @@ fn damaged(host: &Host, finding: Finding) -> Finding {
             )
             .command("wsl.exe --shutdown");
     }
+    if kind == "btrfs" {
+        return finding.remedy(
+            "copy what matters to another disk and look at the disk's health (`smartctl -a`); then ask `btrfs check \
+             --readonly` while the file system is not mounted, and do not use its `--repair` without advice",
+        );
+    }
     finding.remedy(
         "copy what matters to another disk and look at the disk's health (`smartctl -a`); then check the file \
          system with fsck while it is not mounted, for the root file system at the next start: \
          `fsck.mode=force` on the kernel's command line",
     )
+}
+
+/// Why a file system of Windows is read-only, and what to do: Linux writes to none that Windows, or a pulled
+/// cable, left open.
+fn of_windows(kind: &str) -> Option<(&'static str, &'static str)> {
+    match kind {
+        "fuseblk" | "ntfs" | "ntfs3" | "fuse.ntfs-3g" => Some((
+            "Linux mounts an NTFS drive read-only while Windows has it open: Windows hibernates instead of shutting \
+             down (Fast Startup), or the drive was not removed safely",
+            "in Windows, turn Fast Startup off (`powercfg /h off` as administrator), or check the drive (`chkdsk /f`), \
+             then shut Windows down and mount the drive again; or copy the data set to a Linux disk and use another \
+             folder with --project",
+        )),
+        "exfat" | "vfat" | "msdos" => Some((
+            "Linux stops writing to a FAT or exFAT drive whose file system has errors, as after it was pulled out \
+             while it was in use; some drives and card adapters also have a switch",
+            "unmount the drive and check it (`chkdsk /f` in Windows; `fsck.exfat` or `fsck.vfat` in Linux), or use \
+             another folder with --project",
+        )),
+        _ => None,
+    }
 }
 
 /// File systems of the kernel, which accept no files of users.
@@ -117,16 +144,24 @@ fn finding_of(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> O
         let title = format!("{folder} ({purpose}) {why}");
         let finding = Finding::new("disk.read-only", title).seen(format!("mounted at {mount}"));
         if is_read_only {
-            let failed =
-                host.kernel_lines(&["Remounting filesystem read-only", "EXT4-fs error", "XFS: Corruption"]);
+            let failed = host.kernel_lines(&[
+                "emounting filesystem read-only",
+                "EXT4-fs error",
+                "XFS: Corruption",
+                "forced readonly",
+            ]);
             // The last errors of the disk say more than the first.
             let of_disk = super::failing::errors(host, folder).into_iter().rev();
             if !failed.is_empty() {
                 let seen = of_disk.take(2).chain(failed.into_iter().take(2));
-                return Some(damaged(host, seen.fold(finding, Finding::seen)));
+                return Some(damaged(host, seen.fold(finding, Finding::seen), kind));
+            }
+            if let Some(remedy) = of_windows(kind) {
+                return Some(finding.because(remedy.0).remedy(remedy.1));
             }
         }
-        let home = host.env(HOME).ok().flatten().filter(|home| folder.starts_with(home.as_str()));
+        let home =
+            host.env(HOME).ok().flatten().filter(|home| home != "/" && folder.starts_with(home.as_str()));
         return Some(match home {
             Some(_) if !is_read_only => finding.command(format!("sudo chown -R \"$USER\" {}", quote(folder))),
             _ => finding,

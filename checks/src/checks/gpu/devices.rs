@@ -18,8 +18,8 @@ pub(super) static CHECK: Check = Check {
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     if host.nvml_state()? != NvmlState::Ready {
-        // The driver check reports why there is none.
-        return Ok(Vec::new());
+        // The driver check reports why there is none, unless none belongs here.
+        return Ok(super::outside_job::find(host, intent).into_iter().collect());
     }
     let gpus = host.gpus()?;
     if gpus.is_empty() {
@@ -83,7 +83,10 @@ fn none(host: &Host, intent: &Intent) -> Finding {
             "ask {} for GPUs when you submit the job: it hides those that a job did not ask for",
             job.name()
         )),
-        _ if status == Status::Error => finding.command("yolo train --device cpu …"),
+        _ if status == Status::Error => match host.batch_system() {
+            Some(system) => super::outside_job::submit(host, system, finding, intent.devices.len()),
+            None => finding.command("yolo train --device cpu …"),
+        },
         _ => finding,
     }
 }

@@ -2,7 +2,7 @@
 //! different versions of library and module. [`super::kernel_module`] finds out why a module does
 //! not run the card; WSL, containers and lost cards have their own checks.
 
-use super::{driver_unsuited, kernel_module, lost, pci};
+use super::{driver_unsuited, kernel_module, lost, no_card, outside_job, pci};
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, NvmlState, Place, Stat, Version};
 use crate::finding::Finding;
@@ -60,6 +60,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if host.is_wsl2().unwrap_or(false) || of_container || !lost::of_log(host).is_empty() {
         return Ok(Vec::new());
     }
+    // The check of the run's GPUs reports that they are in other nodes of a cluster.
+    if outside_job::find(host, intent).is_some() {
+        return Ok(Vec::new());
+    }
     let reason = match state {
         NvmlState::Failed(18 | 17 | 4) => None,
         _ => kernel_module::reason(host, &state),
@@ -102,8 +106,8 @@ fn healthy(host: &Host) -> Finding {
 
 /// No driver, which only matters if the machine has a card or the run needs one.
 fn missing(host: &Host, has_card: bool, needed: bool, status: Status) -> Finding {
-    if let (false, true, Some(makers)) = (has_card, needed, pci::other_vendors(host)) {
-        return no_card(&makers);
+    if let (false, true, Some(finding)) = (has_card, needed, no_card::find(host)) {
+        return finding;
     }
     let title = match (has_card, needed) {
         (true, _) => "there is an NVIDIA card, but no driver is installed",
@@ -120,23 +124,13 @@ fn missing(host: &Host, has_card: bool, needed: bool, status: Status) -> Finding
         (false, true) => installed(
             finding.remedy("install the NVIDIA driver and restart, or train on the CPU with --device cpu"),
         ),
+        (false, false) if host.place() == Place::Machine && host.batch_system().is_some() => finding
+            .because("training runs on the CPU here, many times slower than on a GPU; the GPUs of a cluster are in other nodes")
+            .remedy("nothing on this machine; start runs in a job that asks for a GPU"),
         (false, false) => finding
             .because("training runs on the CPU, many times slower than on a GPU")
             .remedy("nothing on a machine without an NVIDIA card; otherwise install its driver and restart"),
     }
-}
-
-/// A run that uses a GPU on a machine without an NVIDIA card: no driver would help.
-fn no_card(makers: &[&str]) -> Finding {
-    let has = match makers {
-        [] => String::new(),
-        _ => format!(" (it has {} graphics)", makers.join(" and ")),
-    };
-    let title = format!("the run uses a GPU, but this machine has no NVIDIA card{has}");
-    Finding::new("gpu.driver-missing", title)
-        .because("training on a GPU needs CUDA, which only runs on NVIDIA cards")
-        .remedy("train on the CPU")
-        .command("yolo train --device cpu …")
 }
 
 /// A driver whose calls do not return, because a card or its firmware stands still. Without a sign of that in the kernel

@@ -15,6 +15,8 @@ mod merge;
 mod mig;
 mod mixed;
 mod mps;
+mod no_card;
+mod outside_job;
 pub(in crate::checks) mod pci;
 mod pcie_link;
 pub(in crate::checks) mod peer_access;

@@ -17,6 +17,17 @@ pub(in crate::checks) fn cards(host: &Host) -> Vec<String> {
     devices.into_iter().filter(is_card).collect()
 }
 
+/// Whether the PCI bus is known to have no NVIDIA card: a bus without any device is not visible here, as in a
+/// sandbox.
+pub(in crate::checks) fn has_no_card(host: &Host) -> bool {
+    let Ok(Some(devices)) = host.folder(DEVICES) else { return false };
+    let vendor = |device: &String| host.text(&format!("{DEVICES}/{device}/vendor")).ok().flatten();
+    let known: Vec<String> = devices.iter().filter_map(vendor).collect();
+    // A recording may leave out bridges.
+    let is_complete = known.len() == devices.len() || host.is_recorded();
+    !known.is_empty() && is_complete && known.iter().all(|vendor| vendor.trim() != "0x10de")
+}
+
 /// The vendors of the PCI display devices, if the bus could be read and has no NVIDIA card.
 pub(super) fn other_vendors(host: &Host) -> Option<Vec<&'static str>> {
     const VENDORS: [(&str, &str); 3] = [("0x1002", "AMD"), ("0x8086", "Intel"), ("0x1022", "AMD")];

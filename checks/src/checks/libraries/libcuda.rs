@@ -4,9 +4,10 @@
 
 use yolo_base::env::LD_LIBRARY_PATH;
 
+use super::driver_folder;
 use crate::checks::gpu::{is_native_linux, pci};
 use crate::checks::{Answer, Check};
-use crate::facts::{Family, Gpu, Host, Library, NvmlState, Version};
+use crate::facts::{Family, Gpu, Host, Library, NvmlState, Place, Version};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::start_container::{Start, start_with};
@@ -19,7 +20,10 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-const NAME: &str = "libcuda.so.1";
+pub(super) const NAME: &str = "libcuda.so.1";
+
+/// What the container toolkit mounts.
+const CAPABILITIES: &str = "NVIDIA_DRIVER_CAPABILITIES";
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     // In a container in WSL, the libraries are mounted as in any other container.
@@ -27,6 +31,16 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let state = host.nvml_state()?;
+    let is_loaded = || matches!(host.driver_module_version(), Ok(Some(_)));
+    if state == NvmlState::NoLibrary
+        && is_loaded()
+        && let Some(folder) = driver_folder::unsearched(host)
+    {
+        return Ok(vec![driver_folder::finding(host, &folder)]);
+    }
+    if is_left_out(host) {
+        return Ok(vec![without_toolkit(host)]);
+    }
     if let (NvmlState::NoLibrary, false, Ok(Some(module))) =
         (&state, host.is_container() || pci::cards(host).is_empty(), host.driver_module_version())
     {
@@ -36,7 +50,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let Some(first) = host.library(NAME)?.into_iter().next() else {
-        return Ok(vec![missing(host)]);
+        return Ok(vec![match driver_folder::unsearched(host) {
+            Some(folder) => driver_folder::finding(host, &folder),
+            None => missing(host),
+        }]);
     };
     let folder = first.path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let title = if lies_in(&first, "stubs") {
@@ -54,6 +71,51 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     } else {
         finding.seen(format!("LD_LIBRARY_PATH is \"{variable}\""))
     }])
+}
+
+/// Whether this container has a GPU's device file, but none of the driver's libraries. Apptainer shows the host's device
+/// files to every container.
+pub(in crate::checks) fn is_left_out(host: &Host) -> bool {
+    let is_asked = host.is_container() && host.place() != Place::Apptainer;
+    is_asked
+        && host.nvml_state() == Ok(NvmlState::NoLibrary)
+        && has_device_file(host)
+        && host.library(NAME).is_ok_and(|found| found.is_empty())
+}
+
+fn has_device_file(host: &Host) -> bool {
+    let is_card = |name: &String| name.strip_prefix("nvidia").is_some_and(|rest| rest.parse::<u32>().is_ok());
+    host.exists("/dev/nvidia0") == Ok(true)
+        || host.is_wsl2() == Ok(true) && host.exists("/dev/dxg") == Ok(true)
+        || host.folder("/dev").is_ok_and(|names| names.is_some_and(|names| names.iter().any(is_card)))
+}
+
+/// A container that was given device files alone.
+fn without_toolkit(host: &Host) -> Finding {
+    let title = "this container has the device files of a GPU, but not the driver's libraries (libcuda.so.1, libnvidia-ml.so.1)";
+    let finding = Finding::new("libraries.libcuda-missing", title);
+    let has_capabilities = host.env(CAPABILITIES).is_ok_and(|value| value.is_some());
+    let finding = match (host.place(), host.driver_module_version()) {
+        (Place::Lxc, Ok(Some(module))) => {
+            return finding
+                .remedy(format!(
+                    "install the driver's libraries of version {module}, which the host's module has, in this container, \
+                     without a kernel module"
+                ))
+                .command(format!("sh NVIDIA-Linux-x86_64-{module}.run --no-kernel-module"));
+        }
+        (Place::Docker | Place::DockerInWsl | Place::Podman, _) if !has_capabilities => finding
+            .because(
+                "device files alone, as `--device` and `devices:` in a compose file give them, bring no libraries: these come \
+                 from the host, through the NVIDIA Container Toolkit",
+            )
+            .remedy(
+                "install the NVIDIA Container Toolkit on the host, and start a new container with GPUs instead of device files: \
+                 in a compose file under `deploy.resources.reservations.devices`",
+            ),
+        _ => without_compute(host, finding),
+    };
+    start_with(host, finding, Start::Libraries)
 }
 
 fn is_container_in_wsl(host: &Host) -> bool {
@@ -89,15 +151,13 @@ fn without_libraries(host: &Host, module: &Version) -> Finding {
     );
     let finding = Finding::new("libraries.libcuda-missing", title);
     if host.family() == Some(Family::NixOs) {
-        const DRIVER: &str = "/run/opengl-driver/lib";
+        return driver_folder::finding(host, "/run/opengl-driver/lib");
+    }
+    if driver_folder::is_in_flatpak(host) {
         return finding
-            .because(format!(
-                "NixOS keeps the driver's libraries in {DRIVER}, where only programs built for NixOS look"
-            ))
-            .remedy(format!(
-                "set the variable, or add {DRIVER} to programs.nix-ld.libraries in configuration.nix"
-            ))
-            .command(format!("export LD_LIBRARY_PATH={DRIVER}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"));
+            .because("this terminal runs in Flatpak's sandbox, which has libraries of its own")
+            .remedy("start yolo in a terminal outside of Flatpak")
+            .command("flatpak-spawn --host bash");
     }
     let finding =
         finding.remedy(format!("install the driver's libraries in version {module}, that of the module"));
@@ -117,15 +177,14 @@ fn without_libraries(host: &Host, module: &Version) -> Finding {
 
 /// What the container toolkit mounts is decided by a variable, which Compose sets from `capabilities`.
 fn without_compute(host: &Host, finding: Finding) -> Finding {
-    const VARIABLE: &str = "NVIDIA_DRIVER_CAPABILITIES";
-    let value = host.env(VARIABLE).ok().flatten();
+    let value = host.env(CAPABILITIES).ok().flatten();
     let names = |value: &str| value.split(',').any(|one| matches!(one.trim(), "compute" | "all"));
     match value {
         Some(value) if !names(&value) => finding
-            .seen(format!("{VARIABLE}={value}"))
+            .seen(format!("{CAPABILITIES}={value}"))
             .because(format!(
                 "the container was started with the driver capabilities \"{value}\", without compute, so libcuda was \
-                 not mounted; the image, -e {VARIABLE}=… or `capabilities: [gpu, …]` in a compose file decides this"
+                 not mounted; the image, -e {CAPABILITIES}=… or `capabilities: [gpu, …]` in a compose file decides this"
             ))
             .remedy(
                 "start a new container with the compute capability: in a compose file, write \

@@ -3,14 +3,16 @@
 mod build_variables;
 mod cuda_driver;
 mod disk_space;
+pub(super) mod driver_folder;
 mod executable_stack;
 mod foreign;
 mod glibc;
 mod incomplete;
 mod kernels;
-mod libcuda;
+pub(super) mod libcuda;
 mod libstdcxx;
 mod libtorch;
+mod noexec;
 mod replacement;
 mod version;
 
@@ -24,6 +26,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &disk_space::CHECK,
     &glibc::CHECK,
     &executable_stack::CHECK,
+    &noexec::CHECK,
     &libcuda::CHECK,
     &cuda_driver::CHECK,
     &kernels::CHECK,

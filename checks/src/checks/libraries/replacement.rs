@@ -19,14 +19,17 @@ pub(super) fn newer_driver(host: &Host) -> (&'static str, Vec<String>) {
     if host.is_windows().unwrap_or(false) {
         return ("update the NVIDIA driver from https://www.nvidia.com/drivers and restart", Vec::new());
     }
-    if host.is_container() {
-        return ("update the NVIDIA driver on the container's host and restart it", Vec::new());
-    }
     if matches!(host.place(), Place::Colab | Place::Kaggle) {
-        return ("start a new session: the service updates the driver of its machines", Vec::new());
+        return ("start a new session: only the service can change the driver of its machines", Vec::new());
     }
     if host.job().is_some() {
         return ("ask the administrator of this node to update its NVIDIA driver", Vec::new());
+    }
+    if host.place() == Place::Pod {
+        return ("ask the administrator of the cluster to update the NVIDIA driver of this node", Vec::new());
+    }
+    if host.is_container() {
+        return ("update the NVIDIA driver on the container's host and restart it", Vec::new());
     }
     if let Some(advice) = install_driver::advice(host) {
         return (advice, Vec::new());

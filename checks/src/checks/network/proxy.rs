@@ -2,7 +2,7 @@
 //! container or behind WSL's NAT that is not the system on which the user started it, and after a restart or the end of
 //! an SSH session it is often gone. Other proxies are not asked, because a quick check contacts nobody.
 
-use yolo_base::env::{ALL_PROXY, HTTPS_PROXY, all_proxy, https_proxy};
+use yolo_base::env::{ALL_PROXY, HTTP_PROXY, HTTPS_PROXY, all_proxy, http_proxy, https_proxy};
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Place};
@@ -20,6 +20,9 @@ pub(super) static CHECK: Check = Check {
 /// The variables that downloads over HTTPS read, in their order.
 const VARIABLES: [&str; 4] = [HTTPS_PROXY, https_proxy, ALL_PROXY, all_proxy];
 
+/// Those for addresses without encryption, which some data sets have.
+const PLAIN: [&str; 2] = [HTTP_PROXY, http_proxy];
+
 /// A variable that names a proxy on this system at which nothing listens.
 pub(in crate::checks) struct Deaf {
     pub(in crate::checks) name: &'static str,
@@ -33,10 +36,12 @@ pub(in crate::checks) fn deaf(host: &Host) -> Option<Deaf> {
         let value = host.env(name).ok().flatten().filter(|value| !value.trim().is_empty());
         value.map(|value| (name, value))
     };
-    let (name, value) = VARIABLES.into_iter().find_map(set)?;
-    let port = port_here(&value)?;
-    let listens = host.listening().ok()?.iter().any(|one| one.port == port);
-    (!listens).then_some(Deaf { name, value, port })
+    let read = [VARIABLES.into_iter().find_map(set), PLAIN.into_iter().find_map(set)];
+    read.into_iter().flatten().find_map(|(name, value)| {
+        let port = port_here(&value)?;
+        let listens = host.listening().ok()?.iter().any(|one| one.port == port);
+        (!listens).then_some(Deaf { name, value, port })
+    })
 }
 
 /// The port of a proxy on this system: that of `http://127.0.0.1:7890/`.
@@ -52,21 +57,27 @@ pub(in crate::checks) fn port_here(url: &str) -> Option<u16> {
 fn run(host: &Host, _: &Intent) -> Answer {
     // The network check of WSL knows what its address means.
     let is_wsl = host.place() == Place::Wsl;
-    if is_wsl || host.places()?.libtorch.is_some() {
+    if is_wsl {
         return Ok(Vec::new());
     }
+    host.env(HTTPS_PROXY)?;
     let Some(Deaf { name, value, port }) = deaf(host) else { return Ok(Vec::new()) };
+    let same =
+        |other: &&str| host.env(other).ok().flatten().is_some_and(|value| port_here(&value) == Some(port));
+    let all: Vec<&str> = VARIABLES.into_iter().chain(PLAIN).filter(same).collect();
     let title = format!("{name} is {value}, but no program listens at port {port} of this system");
     let finding = Finding::new("network.proxy", title);
     if !host.is_container() {
-        return Ok(vec![finding.command(format!("unset {name}"))]);
+        return Ok(vec![unset(finding, &all)]);
     }
     let finding = finding
         .because("inside a container, 127.0.0.1 is the container itself: a proxy on its host has another address there")
         .remedy(format!(
-            "start the container with the host's network; or set {name} to an address of the host, on which the proxy must \
-             accept connections from others"
+            "start the proxy, if it belongs inside this container, or unset its variables, if downloads need none; for a proxy \
+             of the host, start the container with the host's network, or set {name} to an address of the host, on which the \
+             proxy must accept connections from others"
         ));
+    let finding = unset(finding, &all);
     let finding = start_with(host, finding, Start::HostNetwork);
     // Docker Desktop gives its host this name.
     Ok(vec![match (host.place(), value.rsplit_once(':')) {
@@ -75,6 +86,10 @@ fn run(host: &Host, _: &Intent) -> Answer {
         }
         _ => finding,
     }])
+}
+
+fn unset(finding: Finding, names: &[&str]) -> Finding {
+    names.iter().fold(finding, |finding, name| finding.command(format!("unset {name}")))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Environment variables and the PATH.
 
+mod allocator;
 mod infiniband;
 mod program;
 mod snap;

@@ -64,45 +64,19 @@ const ALWAYS: &[Rule] = &[
     ("CUDA_DEVICE_WAITS_ON_EXCEPTION", |value| {
         on(value).then_some(()).and(breaks("a rank that fails hangs and waits for a debugger"))
     }),
-    ("PYTORCH_CUDA_ALLOC_CONF", allocator),
-    ("PYTORCH_ALLOC_CONF", allocator),
+    ("CUDA_FORCE_PTX_JIT", |value| {
+        on(value).then_some(()).and(breaks(
+            "CUDA ignores libtorch's compiled kernels, of which most have no PTX to compile instead",
+        ))
+    }),
+    ("CUDNN_LOGLEVEL_DBG", |value| {
+        matches!(first_number(value), Some(3..)).then_some(()).and(slows("cuDNN logs every call"))
+    }),
     (OMP_NUM_THREADS, |value| match first_number(value) {
         Some(1..) => None,
         _ => slows("not a number of threads, so yolo divides the cores equally"),
     }),
 ];
-
-/// The settings of libtorch's allocator: `name:value`, separated by commas.
-fn allocator(value: &str) -> Option<Effect> {
-    let mut parts =
-        value.split(',').map(str::trim).filter(|part| !part.is_empty() && !part.contains(['[', ']']));
-    if parts.clone().any(|part| !part.contains(':')) {
-        return breaks("each setting is written as name:value, and libtorch refuses anything else");
-    }
-    // The names of libtorch 2.11 that users set, some of which are often misspelt.
-    const NAMES: [&str; 5] = [
-        "max_split_size_mb",
-        "expandable_segments",
-        "garbage_collection_threshold",
-        "roundup_power2_divisions",
-        "backend",
-    ];
-    let is_misspelt = |part: &str| {
-        let name = part.split(':').next().unwrap_or_default().trim();
-        name.len() > 3
-            && NAMES.iter().all(|known| *known != name)
-            && NAMES.iter().any(|known| known.starts_with(name) || name.starts_with(known))
-    };
-    if parts.clone().any(is_misspelt) {
-        return breaks("the name of a setting is misspelt, and libtorch refuses names that it does not know");
-    }
-    let is_small = |part: &str| {
-        part.split_once(':').is_some_and(|(name, value)| {
-            name.trim() == "max_split_size_mb" && value.trim().parse::<u64>().is_ok_and(|value| value <= 20)
-        })
-    };
-    parts.any(is_small).then_some(()).and(breaks("libtorch refuses a max_split_size_mb of 20 or less"))
-}
 
 /// Variables that matter for several ranks.
 const SEVERAL: &[Rule] = &[
@@ -168,6 +142,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let several = intent.ranks_in_all() > 1;
     let rules = ALWAYS.iter().chain(SEVERAL.iter().filter(|_| several || !intent.run));
     let mut findings: Vec<Finding> = rules.filter_map(|(name, rule)| finding(host, name, *rule)).collect();
+    findings.extend(super::allocator::findings(host, intent));
     findings.extend(threads(host, intent));
     findings.extend(super::infiniband::findings(host, intent));
     findings.extend(ignored(host));

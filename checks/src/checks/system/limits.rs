@@ -3,11 +3,10 @@
 use super::raise_limit::{Limit, raise};
 use yolo_base::format;
 
-use crate::checks::{Answer, Check, cores};
+use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::remedies::start_container::{Start, start_with};
 use crate::status::Status;
 
 /// Files that a run opens in addition to its ranks, and per rank: sockets to all others, libraries,
@@ -17,12 +16,6 @@ const FILES: (u64, u64) = (256, 128);
 const LOCKED: u64 = 1 << 30;
 /// Addresses that a rank reserves beyond the memory of machine and cards: libraries, and stacks of threads.
 const ADDRESSES: u64 = 16 << 30;
-/// Threads of the user's session, and those of a rank beside its workers: of CUDA, of NCCL and of the
-/// supervisor. libtorch has one for each core of the machine, shared among the ranks.
-const THREADS: (u64, u64) = (24, 24);
-/// Workers of a rank, if the run does not say.
-const WORKERS: usize = 8;
-
 pub(super) static CHECK: Check = Check {
     question: "Are this shell's limits high enough?",
     reports: &[
@@ -82,7 +75,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.push(raise(host, Finding::new("system.locked-memory", title).status(status), &limit));
     }
     findings.extend(address_space(host, intent));
-    findings.extend(processes(host, intent));
+    findings.extend(super::tasks::findings(host, intent));
     if host.soft_limit("Max stack size") == Ok(u64::MAX) {
         findings.push(Finding::new("system.stack", "the stack size is unlimited in this shell"));
     }
@@ -114,55 +107,4 @@ fn address_space(host: &Host, intent: &Intent) -> Option<Finding> {
     };
     let status = if intent.run { Status::Error } else { Status::Warning };
     Some(raise(host, Finding::new("system.address-space", title).status(status), &limit))
-}
-
-/// `ulimit -u`, which counts all threads of the user. Root has no such limit.
-fn processes(host: &Host, intent: &Intent) -> Option<Finding> {
-    let ranks = intent.ranks_here() as u64;
-    let cores = cores(host).unwrap_or(1) as u64;
-    let workers = intent.workers.unwrap_or(WORKERS) as u64;
-    let need = THREADS.0 + ranks * (THREADS.1 + workers) + cores;
-    if let Some((left, file)) = host.cgroup_processes_left().filter(|(left, _)| *left < need) {
-        let title = format!(
-            "a cgroup leaves this container or session {left} processes and threads (pids.max); {} with {workers} workers each \
-             need about {need}",
-            format::count(intent.ranks_here(), "rank")
-        );
-        let status = if intent.run { Status::Error } else { Status::Warning };
-        let finding = Finding::new("system.processes", title).status(status).seen(file.clone());
-        let finding = finding.remedy("have the limit raised, or use fewer ranks and fewer --workers");
-        let wanted = need.next_power_of_two().max(4096);
-        // The group of a user's sessions has its limit from systemd.
-        let slice = file.split('/').find(|part| part.starts_with("user-") && part.ends_with(".slice"));
-        return Some(match slice {
-            Some(slice) if host.is_own_machine() => finding.remedy(format!(
-                "raise the limit, which systemd sets: `systemctl set-property {slice} TasksMax={wanted}` as administrator; or \
-                 use fewer ranks and fewer --workers"
-            )),
-            _ => start_with(host, finding, Start::Processes(wanted)),
-        });
-    }
-    let most = host.soft_limit("Max processes").ok()?;
-    if host.user().is_ok_and(|user| user.uid == Some(0)) {
-        return None;
-    }
-    if most >= need {
-        return None;
-    }
-    let title = format!(
-        "this user may have only {most} processes and threads (ulimit -u); {} with {workers} workers each and \
-         {cores} cores need about {need}",
-        format::count(intent.ranks_here(), "rank")
-    );
-    let limit = Limit {
-        resource: "Max processes",
-        need,
-        wanted: need.max(4096),
-        flag: "-u",
-        item: "nproc",
-        unit: "LimitNPROC",
-    };
-    let status = if intent.run { Status::Error } else { Status::Warning };
-    let finding = raise(host, Finding::new("system.processes", title).status(status), &limit);
-    Some(finding.seen("until then, use fewer ranks and fewer --workers"))
 }

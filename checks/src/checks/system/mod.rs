@@ -8,6 +8,7 @@ mod numa;
 mod platform;
 mod raise_limit;
 mod remove_ipc;
+mod tasks;
 
 use super::Check;
 

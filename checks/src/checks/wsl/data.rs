@@ -64,6 +64,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             finding = finding.seen(format!("{what} too: {path}"));
         }
         findings.push(match Some(path) == data.as_ref() {
+            // The files of a container are lost with it.
+            _ if host.is_container() => finding.remedy(
+                "copy it to a volume of Docker or to the Linux files of a WSL distribution, and mount that into the \
+                 container instead",
+            ),
             true => finding
                 .remedy(
                     "let yolo copy it to the Linux file system once: --data-to-linux checks what it has copied, continues \

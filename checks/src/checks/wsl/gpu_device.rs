@@ -68,6 +68,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if is_there == Ok(false) {
         return Ok(vec![no_device(host)]);
     }
+    if let Some(finding) = switched_off_here(host).filter(|_| has_no_libraries(host, &state)) {
+        return Ok(vec![finding]);
+    }
     // If the device is unknown, a driver that reports an error is enough.
     if let Ok(Some(stat)) = host.stat(DEVICE)
         && (stat.readable == Some(false) || stat.writable == Some(false))
@@ -191,17 +194,45 @@ fn closed(mode: Option<&str>) -> Finding {
         .command(format!("sudo chmod 666 {DEVICE}"))
 }
 
+/// Whether WSL has not mounted the Windows driver's libraries. If that is unknown, NVML tells.
+fn has_no_libraries(host: &Host, state: &Fact<NvmlState>) -> bool {
+    let there = host.exists(&format!("{}/libcuda.so.1", super::LIBRARIES));
+    there.map_or_else(|_| *state == Ok(NvmlState::NoLibrary), |there| !there)
+}
+
+/// The file of this distribution: it leaves the device there, and decides whether WSL mounts the driver's libraries.
+fn switched_off_here(host: &Host) -> Option<Finding> {
+    if host.is_container() || host.wsl_conf_flag("gpu", "enabled") != Some(false) {
+        return None;
+    }
+    let config = host.wsl_conf().ok()?;
+    let setting = format!("[gpu] enabled={}", config.value("gpu", "enabled")?);
+    let finding =
+        Finding::new("wsl.gpu-switched-off", format!("`{setting}` in /etc/wsl.conf disables the GPU in WSL"));
+    let finding = finding
+        .because(
+            "with this setting WSL does not mount the Windows driver's libraries at /usr/lib/wsl/lib, in this distribution \
+             only; the driver itself is not at fault",
+        )
+        .remedy(
+            "remove the setting from /etc/wsl.conf, then shut WSL down from Windows, so that it reads the file again \
+             (`wsl.exe --terminate` with the name of this distribution ends this one alone)",
+        );
+    Some(finding.command("sudo nano /etc/wsl.conf").command(super::SHUTDOWN))
+}
+
 /// A setting that disables the GPU in WSL.
 fn switched_off(host: &Host) -> Option<Finding> {
+    if let Some(finding) = switched_off_here(host) {
+        return Some(finding);
+    }
     let config = host.wslconfig().ok();
     let set = |key: &str, off: bool| config.as_ref().and_then(|config| config.flag(key)) == Some(off);
     let file = config.as_ref().map_or(".wslconfig".to_owned(), |config| host.windows_path(&config.path));
-    let (setting, file) = if host.wsl_conf_flag("gpu", "enabled") == Some(false) {
-        ("[gpu] enabled=false", "/etc/wsl.conf".to_owned())
-    } else if set("gpuSupport", false) {
-        ("gpuSupport=false", file)
+    let setting = if set("gpuSupport", false) {
+        "gpuSupport=false"
     } else if set("safeMode", true) {
-        ("safeMode=true", file)
+        "safeMode=true"
     } else {
         return None;
     };

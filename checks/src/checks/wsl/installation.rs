@@ -2,6 +2,7 @@
 //! kernel and the list of distributions. The messages of `wsl.exe` are translated, so its error
 //! codes and table layout are parsed instead.
 
+use super::services;
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -14,6 +15,7 @@ pub(super) static CHECK: Check = Check {
         "wsl.virtualization-off",
         "wsl.feature-off",
         "wsl.damaged",
+        "wsl.service-disabled",
         "wsl.kernel-missing",
         "wsl.no-distribution",
         "wsl.default-is-helper",
@@ -44,11 +46,19 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Err(why.clone());
     }
     let (status, list) = (status.ok().flatten().unwrap_or_default(), list.ok().flatten().unwrap_or_default());
+    if let Some(finding) = services::disabled(host, [&status, &list]) {
+        return Ok(vec![finding]);
+    }
     if let Some(finding) = trouble(&status).or_else(|| trouble(&list)) {
         return Ok(vec![finding]);
     }
-    let mut findings = Vec::new();
     let distributions = exe_output::distributions(&list);
+    if let Some(code) =
+        exe_output::code(&list).filter(|_| distributions.is_empty() && exe_output::trouble(&list).is_none())
+    {
+        return Ok(vec![unknown_failure(code)]);
+    }
+    let mut findings = Vec::new();
     let status = exe_output::status(&status);
     if let Some(finding) =
         of_distributions(&distributions, status.default_distribution.as_deref(), !list.trim().is_empty())
@@ -99,6 +109,8 @@ fn trouble(answer: &str) -> Option<Finding> {
         Trouble::NeedsRestart => ("wsl.feature-off", &["shutdown /r /t 0"]),
         // Problems with a download, permissions or a disk are not this check's questions.
         Trouble::NeedsRights | Trouble::Network | Trouble::DiskFull | Trouble::DiskBroken => return None,
+        // Reported before, with the name of the service.
+        Trouble::ServiceDisabled => return None,
     };
     let finding = Finding::new(id, format!("WSL 2 cannot run: {trouble}"));
     let finding = match exe_output::code(answer) {
@@ -106,6 +118,17 @@ fn trouble(answer: &str) -> Option<Finding> {
         None => finding,
     };
     Some(commands.iter().fold(finding, |finding, command| finding.command(*command)))
+}
+
+/// An error that nothing else here explains: it does not mean that there is no distribution.
+fn unknown_failure(code: &str) -> Finding {
+    Finding::new("wsl.damaged", format!("WSL does not start: wsl.exe reports {code}"))
+        .because("a service of WSL is missing, does not start, or does not answer")
+        .remedy(
+            "restart Windows; if WSL says the same again, run the installer (.msi) of \
+             https://github.com/microsoft/WSL/releases as administrator, which repairs WSL and keeps distributions",
+        )
+        .command("shutdown /r /t 0")
 }
 
 /// Windows' Virtual Machine Platform, or virtualization in the firmware.

@@ -20,6 +20,7 @@ mod memory;
 mod network;
 mod release;
 mod restart_due;
+mod services;
 mod session;
 mod several_gpus;
 mod several_machines;

@@ -40,6 +40,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
     findings.extend(secure_access(host));
     if fetches {
         findings.extend(proxy(host));
+    } else {
+        findings.extend(proxy_in_vain(host));
     }
     if !findings.is_empty() || host.is_recorded() {
         findings.extend(ipv6(host));
@@ -199,10 +201,20 @@ fn gateway(host: &Host) -> Option<String> {
     })
 }
 
+fn is_nat(host: &Host) -> bool {
+    host.wsl_network().is_ok_and(|mode| mode == "nat")
+}
+
+/// A proxy of this shell at 127.0.0.1 that breaks every later download, even if all is installed.
+fn proxy_in_vain(host: &Host) -> Option<Finding> {
+    let deaf = deaf(host).filter(|_| is_nat(host))?;
+    Some(proxy_of_windows(host, Some(deaf.name), &deaf.value))
+}
+
 fn proxy(host: &Host) -> Option<Finding> {
-    let is_nat = host.wsl_network().is_ok_and(|mode| mode == "nat");
-    if is_nat && let Some(deaf) = deaf(host) {
-        return Some(proxy_of_windows(host, Some(deaf.name), &deaf.value));
+    let is_nat = is_nat(host);
+    if let Some(finding) = proxy_in_vain(host) {
+        return Some(finding);
     }
     let names = [HTTPS_PROXY, https_proxy, ALL_PROXY, all_proxy];
     if names.iter().any(|name| host.env(name).is_ok_and(|value| value.is_some())) {

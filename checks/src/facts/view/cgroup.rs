@@ -18,7 +18,30 @@ pub struct MemoryLimit {
     pub used: u64,
 }
 
+/// A limit on the number of processes and threads, and the file that contains it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskLimit {
+    /// How many there may be.
+    pub most: u64,
+    /// How many there are.
+    pub used: u64,
+    /// The file that contains the limit.
+    pub file: String,
+}
+
 impl Host {
+    /// The limit on processes and threads that leaves the fewest, of all control groups of this process; `None` if
+    /// none is known.
+    pub fn cgroup_task_limit(&self) -> Option<TaskLimit> {
+        let number = |file: &str| self.text(file).ok().flatten()?.trim().parse::<u64>().ok();
+        let limits = self.cgroup_files("pids", "pids.max", "pids.max").into_iter().filter_map(|file| {
+            let most = number(&file)?;
+            let used = number(&format!("{}pids.current", file.strip_suffix("pids.max")?)).unwrap_or(0);
+            Some(TaskLimit { most, used, file })
+        });
+        limits.min_by_key(|limit| limit.most.saturating_sub(limit.used))
+    }
+
     /// The smallest memory limit of this process's control groups; `None` if there is none.
     pub fn cgroup_memory_limit(&self) -> Fact<Option<MemoryLimit>> {
         let mut smallest: Option<MemoryLimit> = None;
@@ -73,18 +96,6 @@ impl Host {
         let events = events.unwrap_or_default();
         let kills = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
         kills.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
-    }
-
-    /// How many processes and threads the control groups still allow, and the file with the limit; `None` without one.
-    pub fn cgroup_processes_left(&self) -> Option<(u64, String)> {
-        let left = |file: String| {
-            let most: u64 = self.text(&file).ok()??.trim().parse().ok()?;
-            let current = format!("{}pids.current", file.strip_suffix("pids.max")?);
-            let used =
-                self.text(&current).ok().flatten().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-            Some((most.saturating_sub(used), file))
-        };
-        self.cgroup_files("pids", "pids.max", "pids.max").into_iter().filter_map(left).min()
     }
 
     /// CPUs that the control group allows, such as 2.5; `None` if there is no limit.
@@ -184,11 +195,23 @@ mod tests {
     }
 
     #[test]
-    fn processes_in_use_count_against_the_limit() {
-        let files = |limit: &str| json!({ "/proc/self/cgroup": "0::/\n", "/sys/fs/cgroup/pids.max": limit, "/sys/fs/cgroup/pids.current": "12\n" });
-        let file = "/sys/fs/cgroup/pids.max".to_owned();
-        assert_eq!(host(files("64\n")).cgroup_processes_left(), Some((52, file)));
-        assert_eq!(host(files("max\n")).cgroup_processes_left(), None);
+    fn the_group_with_the_fewest_tasks_left_limits_them() {
+        let host = host(json!({
+            "/proc/self/cgroup": "0::/system.slice/runner.service\n",
+            "/sys/fs/cgroup/system.slice/runner.service/pids.max": "max\n",
+            "/sys/fs/cgroup/system.slice/pids.max": "500\n",
+            "/sys/fs/cgroup/system.slice/pids.current": "20\n",
+            "/sys/fs/cgroup/pids.max": "512\n",
+            "/sys/fs/cgroup/pids.current": "400\n",
+        }));
+        let limit = host.cgroup_task_limit().unwrap();
+        assert_eq!((limit.most, limit.used, limit.file.as_str()), (512, 400, "/sys/fs/cgroup/pids.max"));
+    }
+
+    #[test]
+    fn max_is_no_limit_on_tasks() {
+        let files = json!({ "/proc/self/cgroup": "0::/\n", "/sys/fs/cgroup/pids.max": "max\n", "/sys/fs/cgroup/pids.current": "12\n" });
+        assert_eq!(host(files).cgroup_task_limit(), None);
     }
 
     #[test]

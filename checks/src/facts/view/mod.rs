@@ -21,6 +21,7 @@ pub(super) mod nvidia_smi;
 pub(super) mod place;
 pub(super) mod supported;
 pub(super) mod version;
+pub(super) mod virtual_machine;
 pub(super) mod windows;
 pub(super) mod windows_pc;
 pub(super) mod wsl;

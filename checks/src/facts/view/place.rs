@@ -99,6 +99,34 @@ impl Host {
         groups.contains("/slurm").then_some(Job::Slurm)
     }
 
+    /// The batch system that this machine belongs to: that of the job, or the one whose commands are installed, as on a
+    /// login node. A container may have such commands without being of use to them.
+    pub fn batch_system(&self) -> Option<Job> {
+        let path = self.env("PATH").ok().flatten().unwrap_or_default();
+        let folders: Vec<&str> = path.split(':').filter(|folder| folder.starts_with('/')).collect();
+        let has_command = |name: &str| {
+            folders
+                .iter()
+                .any(|folder| self.exists(&format!("{}/{name}", folder.trim_end_matches('/'))) == Ok(true))
+        };
+        let has_file = |path: &&str| self.exists(path) == Ok(true);
+        const OF_SLURM: [&str; 3] =
+            ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf"];
+        self.job().or_else(|| {
+            if self.place() != Place::Machine {
+                None
+            } else if has_command("sbatch") || OF_SLURM.iter().any(has_file) {
+                Some(Job::Slurm)
+            } else if has_command("pbsnodes") || has_file(&"/etc/pbs.conf") {
+                Some(Job::Pbs)
+            } else if matches!(self.env("LSF_ENVDIR"), Ok(Some(_))) || has_command("bsub") {
+                Some(Job::Lsf)
+            } else {
+                None
+            }
+        })
+    }
+
     /// Whether this user administers the system: not in a batch job, whose machine belongs to others.
     pub fn is_own_machine(&self) -> bool {
         self.place() == Place::Machine && self.job().is_none()

@@ -88,6 +88,10 @@ fn blocked(facts: &WindowsFacts, request: &WslRequest) -> Option<Blocked> {
     if facts.wsl.trouble == Some(Trouble::VirtualizationOff) && facts.features == Features::InEffect {
         return blocked(Trouble::VirtualizationOff.to_string(), remedy(Trouble::VirtualizationOff));
     }
+    // An installation would fail in the same way.
+    if let Some(trouble @ Trouble::ServiceDisabled) = facts.wsl.trouble {
+        return blocked(trouble.to_string(), remedy(trouble));
+    }
     None
 }
 

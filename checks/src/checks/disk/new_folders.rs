@@ -1,0 +1,99 @@
+//! Folders of yolo that cannot be created, because this user may not write to the folder above: a container
+//! whose user has no home folder, a home that belongs to another user, or the home of a service.
+
+use yolo_base::env::{HOME, YOLO_HOME};
+
+use crate::facts::view::data_set::parent;
+use crate::facts::{Host, Place};
+use crate::finding::Finding;
+use crate::shell_quote::quote;
+use crate::status::Status;
+
+/// A folder that does not exist and cannot be created.
+pub(super) struct Impossible {
+    purpose: &'static str,
+    folder: String,
+    status: Status,
+    /// The nearest folder above that exists, to which this user may not write.
+    above: String,
+}
+
+impl Impossible {
+    /// The folder, if it cannot be created; `None` also if that is unknown.
+    pub(super) fn find(host: &Host, purpose: &'static str, folder: String, status: Status) -> Option<Self> {
+        let mut above = parent(&folder)?;
+        loop {
+            match host.stat(&above) {
+                Ok(Some(stat)) => {
+                    let may_not = stat.writable == Some(false);
+                    // The check of the disks reports those that are mounted read-only.
+                    let is_read_only = || {
+                        host.file_system(&above)
+                            .is_ok_and(|disk| disk.options.iter().any(|option| option == "ro"))
+                    };
+                    return (may_not && !is_read_only()).then_some(Self { purpose, folder, status, above });
+                }
+                Ok(None) => {}
+                // What is inside a folder of another user is hidden.
+                Err(why) if why.0.to_lowercase().contains("permission denied") => {}
+                Err(_) => return None,
+            }
+            above = parent(&above).filter(|next| *next != above)?;
+        }
+    }
+}
+
+/// One finding for all of them: they have the same cause.
+pub(super) fn cannot_create(host: &Host, all: &[Impossible]) -> Option<Finding> {
+    let first = all.iter().max_by_key(|one| one.status)?;
+    let title = format!(
+        "{} ({}) cannot be created: this user has no permission to write to {}",
+        first.folder, first.purpose, first.above
+    );
+    let finding = Finding::new("disk.own-folder-locked", title).status(first.status);
+    let others = all.iter().filter(|one| one.folder != first.folder);
+    let finding = others
+        .fold(finding, |finding, one| finding.seen(format!("nor can {} ({})", one.folder, one.purpose)));
+    let home = host.env(HOME).ok().flatten().filter(|home| first.folder.starts_with(home.as_str()));
+    let Some(home) = home.filter(|_| host.env(YOLO_HOME).is_ok_and(|own| own.is_none())) else {
+        return Some(finding.remedy("set YOLO_HOME to a folder that this user may write to"));
+    };
+    let user = host
+        .user()
+        .ok()
+        .and_then(|user| user.uid)
+        .map_or_else(|| "this user".to_owned(), |uid| format!("user {uid}"));
+    let finding = finding.because(format!(
+        "HOME is {home}, to which {user} may not write: that is no home folder of this user, as in a container whose \
+         image does not know the user, or after `sudo` without `-H`"
+    ));
+    let working = host.places().ok().and_then(|places| places.working);
+    let may_write =
+        |folder: &String| host.stat(folder).ok().flatten().is_some_and(|stat| stat.writable == Some(true));
+    let better = working.filter(may_write);
+    let program = match host.place() {
+        Place::Docker | Place::DockerInWsl => Some("docker"),
+        Place::Podman => Some("podman"),
+        _ => None,
+    };
+    Some(match (program, better) {
+        (Some(program), Some(folder)) => {
+            let folder = quote(&folder);
+            finding
+                .remedy(format!(
+                    "start the container with a HOME that this user may write to, such as {folder}; in this \
+                     container, YOLO_HOME does the same for yolo alone"
+                ))
+                .command(format!("{program} run -e HOME={folder} …"))
+                .command(format!("export YOLO_HOME={folder}/.yolo"))
+        }
+        (Some(program), None) => finding
+            .remedy("start the container with a folder of the host as HOME, which the user of the container may write to")
+            .command(format!("{program} run -v \"$HOME/yolo\":/yolo -e HOME=/yolo …")),
+        (None, Some(folder)) => finding
+            .remedy("set YOLO_HOME to a folder that this user may write to, or HOME to the user's own home folder")
+            .command(format!("export YOLO_HOME={}/.yolo", quote(&folder))),
+        (None, None) => finding
+            .remedy("set YOLO_HOME to a folder that this user may write to, or HOME to the user's own home folder"),
+    })
+}

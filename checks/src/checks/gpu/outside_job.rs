@@ -1,0 +1,78 @@
+//! A run that uses a GPU on a machine of a batch system that has none: on a login node, or in a job on a node
+//! without a card. No driver would help there, since the cards are in other nodes, to which only a job has access.
+
+use super::{kernel_module, pci};
+use crate::facts::{Host, Job, NvmlState, Place};
+use crate::finding::Finding;
+use crate::intent::Intent;
+use crate::remedies::gpus_of_job::ask_for;
+
+/// The finding, unless this machine has a card, or the run needs none.
+pub(super) fn find(host: &Host, intent: &Intent) -> Option<Finding> {
+    let has_no_driver = matches!(host.nvml_state(), Ok(NvmlState::NoLibrary | NvmlState::Failed(9)));
+    let is_asked = !intent.devices.is_empty() && has_no_driver && host.place() == Place::Machine;
+    if !is_asked || !pci::cards(host).is_empty() || kernel_module::switched_off(host).is_some() {
+        return None;
+    }
+    let system = host.batch_system()?;
+    let name = system.name();
+    let count = intent.devices.len();
+    if let Some(job) = host.job() {
+        let title = format!("the run uses a GPU, but the node of this {name} job has no NVIDIA card");
+        let finding = Finding::new("gpu.not-there", title)
+            .because(format!("{name} starts jobs that ask for no GPU on any node"));
+        return Some(
+            ask_for(job, finding, count).remedy(format!("ask {name} for GPUs when you submit the job")),
+        );
+    }
+    let title =
+        format!("the run uses a GPU, but was started outside the jobs of {name}, on a machine without a GPU");
+    let finding = Finding::new("gpu.not-there", title).because(format!(
+        "this machine belongs to a cluster and has no NVIDIA card, like a login node; the GPUs are in nodes on which {name} \
+         starts jobs"
+    ));
+    Some(submit(host, system, finding, count))
+}
+
+/// The finding, with the commands that start the run in a job with `count` GPUs.
+pub(super) fn submit(host: &Host, system: Job, finding: Finding, count: usize) -> Finding {
+    let finding = finding.remedy(format!(
+        "start the run in a job of {} that asks for GPUs, not on this machine",
+        system.name()
+    ));
+    match system {
+        Job::Slurm => {
+            let partition = partition(host);
+            let option = partition.as_ref().map_or(String::new(), |name| format!("--partition={name} "));
+            let finding = match partition {
+                Some(_) => finding,
+                None => finding.command("sinfo -o '%P %G'  # which partitions have GPUs"),
+            };
+            finding
+                .command(format!("srun {option}--ntasks=1 --gres=gpu:{count} yolo train …"))
+                .command(format!("sbatch {option}--ntasks=1 --gres=gpu:{count} --wrap='yolo train …'"))
+        }
+        Job::Pbs => finding.command(format!("qsub -I -l select=1:ngpus={count}")).command("yolo train …"),
+        Job::Lsf => finding.command(format!("bsub -I -gpu num={count} yolo train …")),
+    }
+}
+
+/// The first partition of Slurm's configuration whose nodes have GPUs, if its text tells.
+fn partition(host: &Host) -> Option<String> {
+    const FILES: [&str; 3] =
+        ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf"];
+    let text = FILES.iter().find_map(|file| host.text(file).ok().flatten())?;
+    let value = |line: &str, key: &str| {
+        let mut words = line.split_whitespace().filter_map(|word| word.split_once('='));
+        words.find_map(|(name, value)| name.eq_ignore_ascii_case(key).then(|| value.to_owned()))
+    };
+    let nodes: Vec<String> = text
+        .lines()
+        .filter(|line| value(line, "Gres").is_some_and(|gres| gres.contains("gpu")))
+        .filter_map(|line| value(line, "NodeName"))
+        .collect();
+    text.lines().find_map(|line| {
+        let of_partition = value(line, "Nodes")?;
+        nodes.iter().any(|names| of_partition.contains(names)).then(|| value(line, "PartitionName"))?
+    })
+}

@@ -1,0 +1,95 @@
+//! Whether this system is a guest in a virtual machine, from the names that the firmware gives the machine.
+//! Most kinds have no NVIDIA card unless somebody gave them one.
+
+use crate::facts::host::Host;
+
+/// The kind of a virtual machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guest {
+    /// A program on a desktop that cannot pass a card on: VirtualBox, Parallels.
+    Desktop(&'static str),
+    /// VMware, on a PC or a server.
+    VmWare,
+    /// Hyper-V, on a PC or a server.
+    HyperV,
+    /// QEMU, as Proxmox and virt-manager run it.
+    Qemu,
+    /// A machine that somebody rents out.
+    Cloud(&'static str),
+}
+
+impl Guest {
+    /// Its display name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Desktop(name) | Self::Cloud(name) => name,
+            Self::VmWare => "VMware",
+            Self::HyperV => "Hyper-V",
+            Self::Qemu => "QEMU",
+        }
+    }
+}
+
+/// What vendor or product of the machine are called, in lower case; the first that applies wins. Machines in a
+/// cloud often have the names of the program that runs them as well.
+const NAMES: [(&str, Guest); 14] = [
+    ("virtualbox", Guest::Desktop("VirtualBox")),
+    ("innotek", Guest::Desktop("VirtualBox")),
+    ("parallels", Guest::Desktop("Parallels")),
+    ("vmware", Guest::VmWare),
+    ("amazon ec2", Guest::Cloud("Amazon EC2")),
+    ("google compute engine", Guest::Cloud("Google Compute Engine")),
+    ("digitalocean", Guest::Cloud("DigitalOcean")),
+    ("hetzner", Guest::Cloud("Hetzner Cloud")),
+    ("openstack", Guest::Cloud("OpenStack")),
+    ("alibaba cloud", Guest::Cloud("Alibaba Cloud")),
+    ("linode", Guest::Cloud("Linode")),
+    ("vultr", Guest::Cloud("Vultr")),
+    ("scaleway", Guest::Cloud("Scaleway")),
+    ("qemu", Guest::Qemu),
+];
+
+impl Host {
+    /// The kind of virtual machine that this system is known to be.
+    pub fn guest(&self) -> Option<Guest> {
+        let file =
+            |name: &str| self.text(&format!("/sys/class/dmi/id/{name}")).ok().flatten().unwrap_or_default();
+        let (vendor, product) = (file("sys_vendor").to_lowercase(), file("product_name").to_lowercase());
+        if vendor.contains("microsoft") && product.trim() == "virtual machine" {
+            // Azure's machines have the names of Hyper-V's, and its agent.
+            let is_azure = self.exists("/var/lib/waagent") == Ok(true);
+            return Some(if is_azure { Guest::Cloud("Azure") } else { Guest::HyperV });
+        }
+        NAMES
+            .iter()
+            .find(|(name, _)| vendor.contains(name) || product.contains(name))
+            .map(|(_, guest)| *guest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Guest, Host};
+
+    #[test]
+    fn guests_are_known_by_vendor_and_product() {
+        let guest = |vendor: &str, product: &str| {
+            let files =
+                json!({ "/sys/class/dmi/id/sys_vendor": vendor, "/sys/class/dmi/id/product_name": product });
+            Host::from_value(json!({ "version": 1, "os": "linux", "files": files })).unwrap().0.guest()
+        };
+        assert_eq!(guest("innotek GmbH\n", "VirtualBox\n"), Some(Guest::Desktop("VirtualBox")));
+        assert_eq!(guest("VMware, Inc.\n", "VMware20,1\n"), Some(Guest::VmWare));
+        assert_eq!(
+            guest("Parallels International GmbH.\n", "Parallels Virtual Platform\n"),
+            Some(Guest::Desktop("Parallels"))
+        );
+        assert_eq!(guest("QEMU\n", "Standard PC (Q35 + ICH9, 2009)\n"), Some(Guest::Qemu));
+        assert_eq!(guest("Microsoft Corporation\n", "Virtual Machine\n"), Some(Guest::HyperV));
+        assert_eq!(guest("Microsoft Corporation\n", "Surface Laptop 5\n"), None);
+        assert_eq!(guest("Google\n", "Google Compute Engine\n"), Some(Guest::Cloud("Google Compute Engine")));
+        assert_eq!(guest("ASUS\n", "System Product Name\n"), None);
+    }
+}
