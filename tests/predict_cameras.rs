@@ -142,12 +142,14 @@ fn the_screen_and_a_part_of_it_are_read() {
     std::fs::write(user.path().join("sources.txt"), "screen 0 100 50 160 120\n").unwrap();
     for (source, size, name) in [("screen", "320,240", "whole"), ("sources.txt", "160,120", "part")] {
         let running = user.start_with(&format!("{PREDICT} {source} --name {name}"), &[("DISPLAY", &display)]);
-        interrupted_after(&["video 1/1 (2) screen: "], running);
+        let said = interrupted_after(&["video 1/1 (2) screen: "], running);
         let output = Command::new("ffprobe")
             .args("-v error -show_entries stream=width,height -of csv=p=0".split(' '))
             .arg(user.path().join("runs/detect").join(name).join("screen.mp4"))
             .output()
             .unwrap();
-        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), size);
+        let probed = String::from_utf8_lossy(&output.stdout);
+        let why = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(probed.trim(), size, "{why}{said}");
     }
 }

@@ -79,7 +79,7 @@ fn the_linux_program_is_removed_once_and_nothing_else() {
     let said = format!("{}{}", output.stdout, output.stderr);
     assert!(said.contains("removed /opt/yolo from the distribution Ubuntu"), "{said}");
     assert_eq!(pc.removals(), 1);
-    pc.run("undo 1 --yes").failed_with(1, &["change 1 was not taken back: it was taken back before"]);
+    pc.run("undo 1 --yes").failed_with(1, &["change 1 was not undone: it has already been undone"]);
     assert_eq!(pc.removals(), 1);
 }
 
@@ -100,7 +100,7 @@ fn a_wsl_that_fails_leaves_the_change_to_be_taken_back() {
     pc.note_program();
     pc.run("undo last --yes").failed_with(
         1,
-        &["change 1 was not taken back", "wsl.exe -d Ubuntu -u root", "0x80070070", "free some space"],
+        &["change 1 was not undone", "wsl.exe -d Ubuntu -u root", "0x80070070", "free some space"],
     );
     pc.answers(&[json!({ "words": "-d Ubuntu" })]);
     pc.run("undo last --yes").succeeded();

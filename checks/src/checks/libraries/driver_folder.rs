@@ -4,6 +4,9 @@
 use crate::facts::{Family, Host, Place};
 use crate::finding::Finding;
 
+/// The driver's own library.
+pub(super) const NAME: &str = "libcuda.so.1";
+
 /// In the order in which a system is likely to have them.
 const FOLDERS: [&str; 13] = [
     // Google's clusters and its Container-Optimized OS.
@@ -30,11 +33,10 @@ const FOLDERS: [&str; 13] = [
 
 /// The folder that has the driver's libcuda, if the loader does not find it.
 pub(in crate::checks) fn unsearched(host: &Host) -> Option<String> {
-    if !host.library(super::libcuda::NAME).ok()?.is_empty() {
+    if !host.library(NAME).ok()?.is_empty() {
         return None;
     }
-    let has_library =
-        |folder: &String| host.exists(&format!("{folder}/{}", super::libcuda::NAME)) == Ok(true);
+    let has_library = |folder: &String| host.exists(&format!("{folder}/{}", NAME)) == Ok(true);
     FOLDERS.into_iter().map(ToOwned::to_owned).chain(of_flatpak(host)).find(has_library)
 }
 

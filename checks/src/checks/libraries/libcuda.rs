@@ -20,7 +20,7 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-pub(super) const NAME: &str = "libcuda.so.1";
+pub(super) const NAME: &str = driver_folder::NAME;
 
 /// What the container toolkit mounts.
 const CAPABILITIES: &str = "NVIDIA_DRIVER_CAPABILITIES";
