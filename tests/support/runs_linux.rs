@@ -151,10 +151,11 @@ fn ask(address: &str, request: &Request, folder: &Path) -> i32 {
                 sender.write_all(&[CTRL_C]).unwrap();
             }
             pressed = now;
-            if watched.join("close").exists() {
+            // Each happens once: `yolo.exe` starts WSL again, to ask why the run ended.
+            if std::fs::remove_file(watched.join("close")).is_ok() {
                 std::process::exit(1);
             }
-            if watched.join("terminate").exists() {
+            if std::fs::remove_file(watched.join("terminate")).is_ok() {
                 sender.write_all(&[TERMINATE]).unwrap();
                 std::process::exit(-1);
             }
