@@ -31,8 +31,7 @@ struct Layout {
   int64_t pixels_per_chunk;
 
   explicit Layout(const at::Tensor& tensor)
-      : channels(tensor.size(1)),
-        pixels(tensor.numel() / channels),
+      : channels(tensor.size(1)), pixels(tensor.numel() / channels),
         unrolled(std::max<int64_t>(1, kLeastWidth / channels)),
         pixels_per_chunk(std::max<int64_t>(1, kChunk / channels)) {}
 
@@ -286,8 +285,9 @@ struct BatchNormSilu : torch::autograd::Function<BatchNormSilu> {
       const float* means = of_mean.const_data_ptr<float>();
       const float* invstds = of_invstd.const_data_ptr<float>();
       scale = layout.repeated([&](int64_t channel) { return weights[channel] * invstds[channel]; });
-      shift = layout.repeated(
-          [&](int64_t channel) { return biases[channel] - means[channel] * (weights[channel] * invstds[channel]); });
+      shift = layout.repeated([&](int64_t channel) {
+        return biases[channel] - means[channel] * (weights[channel] * invstds[channel]);
+      });
       mean = layout.repeated([&](int64_t channel) { return means[channel]; });
     }
   };

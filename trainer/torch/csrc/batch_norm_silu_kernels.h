@@ -12,13 +12,7 @@ void add(const float* x, int64_t groups, int64_t width, float* sums);
 // sums[i] += (x[i] - mean[i])^2
 void add_squares(const float* x, int64_t groups, int64_t width, const float* mean, float* sums);
 // y[i] = silu(x[i] * scale[i] + shift[i])
-void forward(
-    const float* x,
-    int64_t groups,
-    int64_t width,
-    const float* scale,
-    const float* shift,
-    float* y);
+void forward(const float* x, int64_t groups, int64_t width, const float* scale, const float* shift, float* y);
 // The gradient of the normalized value, from that of the result:
 // dz[i] = dy[i] * silu'(x[i] * scale[i] + shift[i])
 // sums[i] += dz[i], products[i] += dz[i] * (x[i] - mean[i])
