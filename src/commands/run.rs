@@ -278,7 +278,8 @@ impl Run<'_> {
                     (Some(_), false, _) => "interrupted; the run's state is saved",
                     (Some(_), true, _) => "interrupted; the ranks were killed before they could save",
                     (None, _, Task::Train(_)) => "interrupted before the first checkpoint",
-                    (None, ..) => "interrupted",
+                    (None, false, _) => "interrupted",
+                    (None, true, _) => "interrupted; the ranks were killed, so files may be missing",
                 };
                 printer.say(how);
                 if resume_from.is_none() && plan.ranks.are_all() && matches!(plan.task, Task::Train(_)) {

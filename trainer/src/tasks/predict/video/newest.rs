@@ -127,8 +127,10 @@ impl Watcher {
             Err(why) => return (false, why),
         };
         let mut any = false;
-        loop {
-            match frames.next(Some(SILENCE), &|| self.stop.load(Ordering::Relaxed)) {
+        let stop = || self.stop.load(Ordering::Relaxed);
+        // `next` asks only while it waits, and for a camera of 30 frames per second it may never wait long enough.
+        while !stop() {
+            match frames.next(Some(SILENCE), &stop) {
                 Next::Frame(frame) => {
                     any = true;
                     let earlier = self.slot.lock().unwrap_or_else(PoisonError::into_inner).replace(frame);
@@ -142,6 +144,7 @@ impl Watcher {
                 Next::End(Err(why)) => return (any, why),
             }
         }
+        (any, String::new())
     }
 
     fn send(&self, news: Option<News>) {
