@@ -105,10 +105,19 @@ impl HyperParameters {
         })
     }
 
-    /// The preset of this name, if there is one.
+    /// The preset of this name, if there is one. A path is one only if it is that of YOLOv5's file: another file that
+    /// is missing must not become a preset.
     pub fn preset(name: &str) -> Option<Self> {
-        let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
-        let name = name.trim_end_matches(".yaml").trim_start_matches("hyp.").trim_start_matches("scratch-");
+        let name = match name.replace('\\', "/").rsplit_once('/') {
+            Some((folder, file)) => {
+                Some(file.to_owned()).filter(|_| Path::new(folder).ends_with("data/hyps"))?
+            }
+            None => name.to_owned(),
+        };
+        let name = match name.strip_prefix("hyp.") {
+            Some(of_yolov5) => of_yolov5.trim_end_matches(".yaml").trim_start_matches("scratch-"),
+            None => &name,
+        };
         match name.to_ascii_lowercase().as_str() {
             "low" => Some(Self::low()),
             "med" => Some(Self { lrf: 0.1, cls: 0.3, obj: 0.7, scale: 0.9, mixup: 0.1, ..Self::low() }),
@@ -332,6 +341,9 @@ mod tests {
         }
         for name in ["hyp.scratch-low.yaml", "data/hyps/hyp.scratch-low.yaml", "hyp.scratch-low", "low"] {
             assert_eq!(HyperParameters::preset(name), Some(HyperParameters::low()), "{name}");
+        }
+        for missing in ["low.yaml", "mine/low", "mine/hyp.scratch-low.yaml", "hyps/hyp.scratch-low.yaml"] {
+            assert_eq!(HyperParameters::preset(missing), None, "{missing}");
         }
         assert_eq!(HyperParameters::load("hyp.VOC.yaml").unwrap().lr0, 0.00334);
         assert_eq!(HyperParameters::load("hyp.Objects365.yaml").unwrap().anchors, Some(3.2));
