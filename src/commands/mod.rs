@@ -55,7 +55,7 @@ fn start(in_windows: bool) -> ExitCode {
     let prompt = if in_windows { None } else { Prompt::of_this_process() };
     let cli = match cli::parse(prompt) {
         Ok(cli) => cli,
-        Err(answer) => return command_line::answered(&answer, std::env::args_os().skip(1)),
+        Err(answer) => return command_line::answered(answer, std::env::args_os().skip(1)),
     };
     // It is another `yolo` that reads this one's status, not `yolo.exe`.
     let prompt = prompt.filter(|_| !cli.command.is_internal());

@@ -68,13 +68,14 @@ impl ExportFormat {
         })
     }
 
-    /// The format of this name.
+    /// The format of this name, in upper or lower case.
     pub(super) fn parse(name: &str) -> Result<Self, PlanError> {
+        let name = &name.to_ascii_lowercase();
         if let Some(format) = Self::ALL.into_iter().find(|format| format.name() == name) {
             return Ok(format);
         }
         let list = yolo_base::format::list(&Self::ALL.map(|format| format.name().to_owned()));
-        match NOT_WRITTEN.iter().find(|(other, _)| *other == name) {
+        match NOT_WRITTEN.iter().find(|(other, _)| other == name) {
             Some((_, program)) => Err(PlanError::usage(format!("yolo does not write the format {name}"))
                 .with_hint(if name == "coreml" {
                     format!("use --format torchscript, and then {program}")
@@ -83,6 +84,23 @@ impl ExportFormat {
                 })),
             None => Err(PlanError::usage(format!("--format {name} is not one of {list}"))
                 .with_hint("omit it for torchscript")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_in_upper_or_lower_case() {
+        for (name, format) in [("ONNX", ExportFormat::Onnx), ("TorchScript", ExportFormat::TorchScript)] {
+            assert_eq!(ExportFormat::parse(name).unwrap(), format, "{name}");
+        }
+        for (name, why) in
+            [("CoreML", "does not write the format coreml"), ("caffe", "--format caffe is not")]
+        {
+            assert!(ExportFormat::parse(name).unwrap_err().to_string().contains(why), "{name}");
         }
     }
 }
