@@ -10,6 +10,9 @@ use crate::find::Libtorch;
 /// would rebuild torch-sys as well.
 const EXTRA_FLAGS: &str = "LIBTORCH_SHIM_CXXFLAGS";
 
+/// The OpenMP run time that libtorch brings and computes with.
+const OPENMP: &str = "libgomp.so.1";
+
 /// All that the build script of a crate with a shim does: finds libtorch, compiles
 /// `csrc/SOURCE.cpp` for each source and links the result. `configure` adds what only this shim needs.
 /// Without libtorch the build fails with one line.
@@ -55,10 +58,21 @@ impl Libtorch {
         for directory in [self.include.clone(), self.include.join("torch/csrc/api/include")] {
             system_include(&mut build, directory);
         }
+        // Without it, `at::parallel_for` in libtorch's headers is a loop on one thread.
+        if self.has_openmp() {
+            build.flag("-fopenmp");
+        }
         for flag in extra_flags() {
             build.flag(flag);
         }
         build
+    }
+
+    /// Whether shims can share libtorch's threads: both must use GCC's OpenMP. With another one, the program would
+    /// have two sets of threads.
+    fn has_openmp(&self) -> bool {
+        let compiler = cc::Build::new().cpp(true).try_get_compiler();
+        self.lib.join(OPENMP).is_file() && compiler.is_ok_and(|compiler| compiler.is_like_gnu())
     }
 
     /// Links libtorch, and gives the tests and examples of the package being built a run path to
@@ -67,6 +81,9 @@ impl Libtorch {
         println!("cargo::rustc-link-search=native={}", self.lib.display());
         println!("cargo::rustc-link-lib=torch_cpu");
         println!("cargo::rustc-link-lib=c10");
+        if self.has_openmp() {
+            println!("cargo::rustc-link-lib=dylib:+verbatim={OPENMP}");
+        }
         // Cargo offers no flag that reaches the linker without rebuilding everything, so the
         // sanitizer's run-time library is linked like any other. Preload it to run the program.
         if extra_flags().iter().any(|flag| flag.starts_with("-fsanitize=address")) {

@@ -308,6 +308,14 @@ void check_channels(const at::Tensor& tensor, int64_t channels, const char* name
 
 } // namespace
 
+extern "C" int tcht_batch_norm_silu_uses_threads() {
+#ifdef INTRA_OP_PARALLEL
+  return 1;
+#else
+  return at::get_num_threads() == 1 ? 1 : 0;
+#endif
+}
+
 extern "C" int tcht_batch_norm_silu(
     at::Tensor* input,
     at::Tensor* weight,

@@ -7,6 +7,9 @@
 #include <ATen/core/Tensor.h>
 
 extern "C" {
+// 1 if the operation runs on all threads of libtorch, 0 if on one of several.
+int tcht_batch_norm_silu_uses_threads();
+
 // `*out` is a new handle. The running statistics are updated in place.
 int tcht_batch_norm_silu(
     at::Tensor* input,

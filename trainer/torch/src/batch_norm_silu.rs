@@ -10,11 +10,14 @@ use tch::{Device, Kind, Tensor};
 use crate::error::Result;
 use crate::ffi;
 
-/// Whether [`batch_norm_silu`] can take this input: float32 on the CPU, with four dimensions.
+/// Whether [`batch_norm_silu`] can take this input, float32 on the CPU with four dimensions, and is faster than separate
+/// operations: it is not where the shim was compiled without the OpenMP of libtorch, because then it uses one thread.
 #[must_use]
 pub fn can_batch_norm_silu(input: &Tensor) -> bool {
     let kind = input.f_kind().is_ok_and(|kind| kind == Kind::Float);
-    kind && input.device() == Device::Cpu && input.dim() == 4
+    // SAFETY: it takes no arguments, and only reads a setting of libtorch.
+    let uses_threads = || unsafe { ffi::tcht_batch_norm_silu_uses_threads() } == 1;
+    kind && input.device() == Device::Cpu && input.dim() == 4 && uses_threads()
 }
 
 /// Normalizes `input` (N, C, H, W) per channel with the mean and variance of the batch, scales by `weight`, shifts by
@@ -22,7 +25,7 @@ pub fn can_batch_norm_silu(input: &Tensor) -> bool {
 /// `momentum` is the weight of the new statistics, as in PyTorch. The result does not depend on the number of threads.
 ///
 /// # Errors
-/// If [`can_batch_norm_silu`] is false, the other tensors do not have one float32 number for each channel, or there is
+/// If the input is not float32 on the CPU with four dimensions, the other tensors do not have one float32 number for each channel, or there is
 /// only one value per channel, which has no variance.
 pub fn batch_norm_silu(
     input: &Tensor,

@@ -171,6 +171,7 @@ unsafe extern "C" {
 
 // batch_norm_silu.h
 unsafe extern "C" {
+    pub(crate) fn tcht_batch_norm_silu_uses_threads() -> c_int;
     pub(crate) fn tcht_batch_norm_silu(
         input: TensorPtr,
         weight: TensorPtr,

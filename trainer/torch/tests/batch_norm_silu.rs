@@ -125,6 +125,8 @@ fn the_number_of_threads_does_not_change_a_bit() {
     let before = tch::get_num_threads();
     let passes = [1, 2, 3, 2].map(|threads| {
         set_num_threads(threads).unwrap();
+        // False if the shim was compiled without OpenMP.
+        assert!(can_batch_norm_silu(&case.input), "{threads} threads are not used");
         case.fused()
     });
     set_num_threads(usize::try_from(before).unwrap()).unwrap();
