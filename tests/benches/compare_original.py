@@ -26,7 +26,7 @@ import threading
 import time
 
 # Seconds after the start from which memory is sampled; both programs are in their first epoch then.
-MEMORY_FROM = 17
+MEMORY_FROM = 8
 
 
 class Watched:
@@ -72,7 +72,7 @@ class Watched:
 
 def original(options):
     command = shlex.split(options.original) + [
-        "--data", options.data, "--weights", options.weights, "--imgsz", "320", "--batch-size", "8", "--epochs", "3",
+        "--data", options.data, "--weights", options.weights, "--imgsz", "320", "--batch-size", "8", "--epochs", "5",
         "--cache", "ram"]
     run = Watched(command, options.threads)
     numbers = json.loads(next(line for _, line in reversed(run.lines) if line.startswith("{")))
@@ -82,9 +82,9 @@ def original(options):
 def ours(options, ranks):
     with tempfile.TemporaryDirectory() as project:
         run = Watched([options.yolo, "train", "--data", options.data, "--weights", options.weights, "--imgsz", "320",
-                       "--batch", "8", "--epochs", "3", "--device", "cpu", "--nproc-per-node", str(ranks),
+                       "--batch", "8", "--epochs", "5", "--device", "cpu", "--nproc-per-node", str(ranks),
                        "--cache", "ram", "--project", project, "--nosave"], max(1, options.threads // ranks))
-    epochs = [line.split() for _, line in run.lines if re.match(r" +\d+/3 ", line)]
+    epochs = [line.split() for _, line in run.lines if re.match(r" +\d+/5 ", line)]
     rates = [float(next(word for word in reversed(words) if word != "best")) for words in epochs]
     first = next(when for when, line in run.lines if line.startswith("epoch 1/3  1/"))
     return {"images/s": statistics.mean(rates[1:]), "first step, s": first, "memory, MB": run.peak_mb}
