@@ -112,6 +112,20 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["nccl-ifname-veth"],
     },
     Entry {
+        id: "network.one-subnet",
+        area: Area::Network,
+        status: Status::Warning,
+        title: "Two network cards are in the same subnet",
+        cause: "NCCL and gloo tell the other machines the address of one card, but Linux sends through the card of the first \
+                route to the subnet; connections then come from an address that nobody expects, or use the slower card",
+        remedy: Some(
+            "give each card a subnet of its own (a longer netmask such as /24, if the addresses allow it), or give one of the \
+             two routes a larger metric",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "network.interface-unknown",
         area: Area::Network,
         status: Status::Error,

@@ -147,6 +147,17 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["wsl-default-distro-docker"],
     },
     Entry {
+        id: "wsl.windows-old",
+        area: Area::Wsl,
+        status: Status::Error,
+        title: "This Windows is too old for WSL 2",
+        cause: "WSL 2 exists from Windows 10 version 1903 on and in Windows Server 2022 and later; GPUs in WSL need Windows 10 \
+                21H2, Windows 11 or Windows Server 2025",
+        remedy: Some("update Windows to 22H2 or Windows 11 with Windows Update"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "wsl.new-distributions-one",
         area: Area::Wsl,
         status: Status::Warning,

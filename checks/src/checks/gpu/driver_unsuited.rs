@@ -40,12 +40,29 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
     if missing.iter().any(|line| line.contains("gsp")) {
         return Some(missing.into_iter().take(2).fold(without_firmware(host), Finding::seen));
     }
+    let refused = host.kernel_lines(&["Guest driver is incompatible with host driver"]);
+    if !refused.is_empty() {
+        return Some(refused.into_iter().take(2).fold(of_another_host(host), Finding::seen));
+    }
     if said.contains("PCI I/O region assigned to your NVIDIA device is invalid") {
         let title = "the firmware assigned no address space to the NVIDIA card, so the driver cannot use \
                      it";
         return Some(seen(Finding::new("gpu.no-address-space", title), &["PCI I/O region", "BAR"]));
     }
     None
+}
+
+/// A virtual GPU: the driver here must be of the vGPU branch of its host or of the one before.
+fn of_another_host(host: &Host) -> Finding {
+    let version = installed(host).map_or(String::new(), |version| format!(" {version}"));
+    let title =
+        format!("the driver{version} of this virtual GPU does not fit the driver of its host (Xid 78)");
+    Finding::new("gpu.driver-unsuited", title)
+        .because("a host accepts guest drivers of its own vGPU branch and of the one before it, and it was updated")
+        .remedy(
+            "install the GRID driver (vGPU guest driver) that the provider of this machine offers now, not one from NVIDIA's \
+             public pages or from the distribution, then restart; on Azure it is the NVIDIA GPU Driver Extension",
+        )
 }
 
 /// The card that the driver speaks of: `The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:1b81)`.

@@ -25,7 +25,8 @@ const SECURE_BOOT: &str = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11
 /// The first of the causes above that applies.
 pub(super) fn reason(host: &Host, state: &NvmlState) -> Option<Finding> {
     switched_off(host).or_else(|| held_by_nouveau(host, state)).or_else(|| match state {
-        NvmlState::Failed(_) => super::driver_unsuited::find(host)
+        NvmlState::Failed(_) => off_the_bus(host)
+            .or_else(|| super::driver_unsuited::find(host))
             .or_else(|| unsigned(host))
             .or_else(|| not_built(host))
             .or_else(|| forbidden_to_load(host)),
@@ -50,6 +51,33 @@ pub(super) fn switched_off(host: &Host) -> Option<Finding> {
     Some(
         Finding::new("gpu.switched-off", title).remedy(remedy).command(format!("lspci -nnk -s {given_away}")),
     )
+}
+
+/// A driver that looked for its card when it was loaded, and found none on the PCI bus.
+fn off_the_bus(host: &Host) -> Option<Finding> {
+    let said = host.kernel_lines(&["NVRM: No NVIDIA GPU found"]);
+    if said.is_empty() || host.guest().is_some() || !super::pci::has_no_card(host) {
+        return None;
+    }
+    let title = "the NVIDIA driver is installed, but there is no NVIDIA card on the PCI bus";
+    let finding = Finding::new("gpu.switched-off", title);
+    let finding = match host.is_laptop() {
+        true => finding
+            .because("laptops switch the card off to save power (Eco mode, integrated graphics only), and it does not always come back")
+            .remedy(
+                "switch the card on in the program of the laptop's maker or in its firmware (for ASUS: `supergfxctl -m Hybrid`), \
+                 and let Linux search the bus again; if the card does not appear, restart",
+            )
+            .command("echo 1 | sudo tee /sys/bus/pci/rescan")
+            .command("sudo modprobe nvidia"),
+        false => finding
+            .because("a card without power, one that sits loose, or a slot that the firmware has switched off does not appear there")
+            .remedy(
+                "switch the machine off, check the card's seat and its power cables, and look for the slot in the firmware's \
+                 settings; then start it again",
+            ),
+    };
+    Some(said.into_iter().take(1).fold(finding, Finding::seen))
 }
 
 /// A module that is built, and that a setting keeps from being loaded: programs that switch a laptop to its other card

@@ -6,6 +6,7 @@ mod hostname;
 mod interface_name;
 mod interfaces;
 mod internet;
+mod one_subnet;
 pub(in crate::checks) mod port;
 pub(in crate::checks) mod proxy;
 mod ras;
@@ -17,6 +18,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &port::CHECK,
     &hostname::CHECK,
     &interfaces::CHECK,
+    &one_subnet::CHECK,
     &firewall::CHECK,
     &internet::CHECK,
     &certificates::CHECK,

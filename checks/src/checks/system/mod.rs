@@ -6,6 +6,7 @@ pub(super) mod leftovers;
 mod limits;
 mod numa;
 mod platform;
+mod processor;
 mod raise_limit;
 mod remove_ipc;
 mod tasks;
@@ -14,6 +15,7 @@ use super::Check;
 
 pub(super) const CHECKS: &[&Check] = &[
     &platform::CHECK,
+    &processor::CHECK,
     &clock::CHECK,
     &limits::CHECK,
     &leftovers::CHECK,

@@ -138,6 +138,18 @@ fn idle(config: &WslConfig) -> Option<Finding> {
 
 fn mirrored(host: &Host, config: &WslConfig) -> Option<Finding> {
     let asked = config.value("networkingMode")?.eq_ignore_ascii_case("mirrored");
+    if asked && host.is_windows_server() {
+        let title = "`networkingMode=mirrored` does not work on Windows Server: WSL starts without a network";
+        return Some(
+            Finding::new("wsl.mirrored-unsupported", title)
+                .because(
+                    "WSL on Windows Server supports the modes nat and virtioproxy, and falls back to none",
+                )
+                .remedy(
+                    "write networkingMode=nat, or remove the line; to train on several machines, use Linux",
+                ),
+        );
+    }
     let build = host
         .windows_build()
         .ok()

@@ -245,7 +245,8 @@ fn switched_off(host: &Host) -> Option<Finding> {
 /// What a Windows prompt knows about the GPU that a run in WSL will have.
 fn on_windows(host: &Host, intent: &Intent) -> Vec<Finding> {
     let gpus = host.gpus().unwrap_or_default();
-    if gpus.is_empty() {
+    // The check of the installation reports a Windows without WSL 2.
+    if gpus.is_empty() || host.windows_without_wsl2().is_some() {
         return Vec::new();
     }
     if let Some(build) = host.windows_build().ok().filter(|&build| build < WITH_GPU) {

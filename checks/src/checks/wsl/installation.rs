@@ -20,6 +20,7 @@ pub(super) static CHECK: Check = Check {
         "wsl.no-distribution",
         "wsl.default-is-helper",
         "wsl.new-distributions-one",
+        "wsl.windows-old",
     ],
     preflight: false,
     run,
@@ -30,6 +31,9 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let inside = host.wsl()?.is_some();
     if host.is_container() || !(host.is_windows()? || inside && host.is_recorded()) {
         return Ok(Vec::new());
+    }
+    if let (false, Some(build)) = (inside, host.windows_without_wsl2()) {
+        return Ok(vec![windows_old(host, build)]);
     }
     let (status, list) = (host.wsl_status(), host.wsl_list());
     if inside && status.is_err() && list.is_err() {
@@ -72,6 +76,22 @@ fn run(host: &Host, _: &Intent) -> Answer {
         );
     }
     Ok(findings)
+}
+
+/// Whatever is installed or set, such a Windows runs only WSL 1.
+fn windows_old(host: &Host, build: u32) -> Finding {
+    let server = host.is_windows_server();
+    let name = if server { "Windows Server" } else { "Windows 10" };
+    let title = format!("this {name} (build {build}) has no WSL 2, only WSL 1");
+    let finding = Finding::new("wsl.windows-old", title);
+    if server {
+        finding.remedy(
+            "use Windows Server 2025 or Windows 11, or a machine with Linux; at a cloud provider, an instance with Linux and \
+             NVIDIA's driver is the simplest",
+        )
+    } else {
+        finding
+    }
 }
 
 fn not_installed(title: &str) -> Finding {

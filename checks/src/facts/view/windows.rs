@@ -25,6 +25,10 @@ const NOBODYS: [&str; 8] = [
 ];
 /// The registry value with the build of Windows.
 const BUILD: &str = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion\CurrentBuildNumber";
+/// The first build of Windows with WSL 2: Windows 10 version 1903.
+const WITH_WSL2: u32 = 18362;
+/// The registry value with the kind of Windows: `Client`, `Server` or `Server Core`.
+const INSTALLATION: &str = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion\InstallationType";
 /// The registry value with the memory map of Windows.
 const MEMORY_MAP: &str = r"HKLM\HARDWARE\RESOURCEMAP\System Resources\Physical Memory\.Translated";
 
@@ -175,6 +179,17 @@ impl Host {
                 .ok_or_else(|| Unknown::because("`wsl.exe --version` does not report the build of Windows")),
             Err(why) => self.recorded_build().ok_or(why),
         }
+    }
+
+    /// The build of a Windows that is too old for WSL 2.
+    pub fn windows_without_wsl2(&self) -> Option<u32> {
+        self.windows_build().ok().filter(|build| *build < WITH_WSL2)
+    }
+
+    /// Whether this is a Windows Server, or WSL on one. `false` if that is unknown.
+    pub fn is_windows_server(&self) -> bool {
+        let kind = self.windows_registry(INSTALLATION).ok().flatten();
+        kind.is_some_and(|kind| kind.trim().starts_with("Server"))
     }
 
     /// The build of Windows around WSL, from its registry.
