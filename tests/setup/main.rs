@@ -20,6 +20,7 @@ mod real_index;
 #[allow(dead_code, reason = "each test program uses its own part of the server")]
 #[path = "../support/rude_server.rs"]
 mod rude_server;
+mod socks;
 #[path = "../support/user.rs"]
 mod user;
 mod weights;
@@ -182,6 +183,20 @@ fn a_proxy_is_used_for_every_address() {
     let mut command = machine.command("setup --data coco8");
     command.env("YOLO_MIRROR", "http://nowhere.example").env("http_proxy", machine.server.url(""));
     Finished::from(command.output().unwrap()).succeeded();
+    assert!(machine.server.asked().len() > 1);
+}
+
+#[test]
+fn a_socks_proxy_is_used_and_resolves_the_names() {
+    let files = HashMap::from([("/coco8.zip".to_owned(), zip(&squares("coco8/")))]);
+    let machine = Machine::with(files);
+    let proxy = socks::start_proxy(machine.server.url("").replace("http://", ""));
+    let run = |proxy: String| {
+        let mut command = machine.command("setup --data coco8");
+        command.env("YOLO_MIRROR", "http://nowhere.example").env("all_proxy", proxy);
+        Finished::from(command.output().unwrap())
+    };
+    run(format!("socks5h://{proxy}")).succeeded();
     assert!(machine.server.asked().len() > 1);
 }
 
