@@ -8,7 +8,7 @@ use crate::intent::Intent;
 use crate::shell_quote::quote;
 
 /// Both are read by libtorch 2.11; the first is the older name.
-const VARIABLES: [&str; 2] = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
+pub(in crate::checks) const VARIABLES: [&str; 2] = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
 
 /// The form of an option's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
