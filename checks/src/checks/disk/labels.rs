@@ -109,7 +109,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     })
 }
 
-/// An annotation file beside the images, and the name of its format.
+/// An annotation file next to the images, and the name of its format.
 fn in_another_format(others: &[String]) -> Option<(String, &'static str)> {
     let of = |end: &str, name: &'static str| {
         let file = others.iter().find(|file| file.to_ascii_lowercase().ends_with(end))?;

@@ -133,7 +133,7 @@ fn missing(host: &Host, has_card: bool, needed: bool, status: Status) -> Finding
     }
 }
 
-/// A driver whose calls do not return, because a card or its firmware stands still. Without a sign of that in the kernel
+/// A driver whose calls do not return, because a card or its firmware hangs. Without a sign of that in the kernel
 /// log, it may only be slow: it starts each card when it is asked first.
 fn hangs(host: &Host, why: &str) -> Option<Finding> {
     let lines = host.kernel_lines(&["Xid (", "blocked for more than"]);
