@@ -34,6 +34,7 @@ mod resume;
 mod resume_ranks;
 mod resume_yolov5;
 mod screen;
+mod source_files;
 mod sources;
 mod train;
 mod train_checks;
