@@ -1,5 +1,5 @@
 //! Whether the options of libtorch's memory allocator can be read. libtorch stops at the first GPU tensor if
-//! one cannot: the rules here are those of libtorch 2.11, asked with one value after the other.
+//! one cannot. The rules here are those of libtorch 2.11, found by giving it one value after another.
 
 use crate::change::Change;
 use crate::facts::Host;
