@@ -125,7 +125,7 @@ impl Task {
         }
     }
 
-    /// Whether the run has a folder for what it writes. An export writes beside the weights.
+    /// Whether the run has a folder for what it writes. An export writes next to the weights.
     pub fn has_folder(&self) -> bool {
         !matches!(self, Self::Export(_))
     }
