@@ -1,5 +1,5 @@
-//! How `yolo.exe` is linked by GNU tools. Windows, and Wine, map a program into memory as it lies in its file if its parts
-//! begin at pages; otherwise Wine reads all of it at each start. The names of functions are for debuggers only.
+//! How GNU tools link `yolo.exe`. Wine maps a program from its file only if its sections begin at page boundaries there;
+//! otherwise it reads the whole file at each start. The names of functions, which only debuggers use, are left out.
 
 #![allow(clippy::print_stdout, reason = "build scripts talk to cargo through stdout")]
 

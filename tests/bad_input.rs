@@ -5,6 +5,8 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/mistakes.rs"]
+mod mistakes;
 #[path = "support/user.rs"]
 mod user;
 
@@ -53,19 +55,13 @@ fn invalid_options() {
         let has_hint = finished.stderr.contains("\nhint: ") || finished.stderr.contains("try '--help'");
         assert!(has_hint, "{options}:\n{}", finished.stderr);
     };
+    for (options, part) in mistakes::OF_TRAINING {
+        wrong(&format!("{options} --device cpu,cpu"), &[part]);
+    }
     wrong("--batch 15 --nproc-per-node 2 --device cpu", &["15", "--batch 14 or 16"]);
     wrong("--batch 7 --device cpu,cpu", &["--batch 7 cannot be divided among 2 ranks", "--batch 6 or 8"]);
-    wrong("--batch 0 --device cpu", &["--batch 0 is not a number of images"]);
-    wrong("--batch-split a,b --device cpu,cpu", &["--batch-split a,b: \"a\" is not a number of images"]);
     wrong("--batch-split 4 --device cpu,cpu", &["--batch-split 4 has 1 share, but there are 2 ranks"]);
-    wrong("--epochs 0", &["--epochs 0 is not a number from 1"]);
-    wrong("--nbs 0", &["--nbs 0 is not a number from 1"]);
-    wrong("--imgsz 0", &["--imgsz 0 is not a number of pixels"]);
-    wrong("--label-smoothing 1", &["--label-smoothing 1 is not a number from 0"]);
     wrong("--freeze 9999", &["--freeze 9999 is beyond the last layer"]);
-    wrong("--name .", &["--name \".\" is not a valid name"]);
-    wrong("--data=", &["--data is empty"]);
-    wrong("--cfg=", &["--weights and --cfg are both empty"]);
     wrong("--device banana", &["banana"]);
     wrong("--device -1", &["--device -1 is not a device"]);
     wrong("--device cpu,0", &["mixes cpu with GPUs"]);
@@ -87,16 +83,8 @@ fn invalid_options() {
 #[test]
 fn invalid_options_of_a_validation() {
     let user = User::new();
-    for (options, part) in [
-        ("--task everything", "--task everything is not one of train, val, test, speed and study"),
-        ("--conf-thres 1.5", "--conf-thres 1.5 is not a number from 0 to 1"),
-        ("--iou-thres -1", "--iou-thres -1 is not a number from 0 to 1"),
-        ("--max-det 0", "--max-det 0 would discard every detection"),
-        ("--batch 0", "--batch 0 is not a number of images"),
-        ("--imgsz 0", "--imgsz 0 is not a number of pixels"),
-        ("--device -1", "--device -1 is not a device"),
-        ("--name=", "--name \"\" is not a valid name"),
-    ] {
+    let of_device = ("--device -1", "--device -1 is not a device");
+    for (options, part) in mistakes::OF_VALIDATION.into_iter().chain([of_device]) {
         user.run(&format!("val --data shapes {options}")).failed_with(2, &[part, "\nhint: "]);
     }
 }

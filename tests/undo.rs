@@ -1,4 +1,4 @@
-//! `yolo undo` as a manual: what is listed, how a change is taken back, what happens to files that were
+//! `yolo undo` as a manual: what is listed, how a change is undone, what happens to files that were
 //! edited since, to interrupted changes and undos, and to damaged records. Changes come from
 //! `yolo doctor --fix` and `yolo setup` as users run them; `tests/setup/` undoes downloads.
 
@@ -64,7 +64,7 @@ impl Home {
         report
     }
 
-    /// Whether each change can be taken back, the last one first.
+    /// Whether each change can be undone, the last one first.
     fn states(&self) -> Vec<(u64, String)> {
         let report = self.json("");
         let changes = report["changes"].as_array().unwrap().iter();
@@ -114,15 +114,14 @@ fn a_host_without_changes_has_an_empty_list() {
 }
 
 #[test]
-fn a_fix_is_listed_and_taken_back_byte_for_byte() {
+fn a_fix_is_listed_and_undone_byte_for_byte() {
     let home = Home::new();
     std::fs::create_dir_all(home.path().join("config")).unwrap();
     std::fs::write(home.env_file(), "# mine, without a final line end").unwrap();
     let before = home.tree();
     home.fix("CUDA_LAUNCH_BLOCKING");
     let list = home.run("undo").succeeded().stdout;
-    for words in
-        ["unset CUDA_LAUNCH_BLOCKING", "by `yolo doctor --fix`", "undo: put back", "`yolo undo last`"]
+    for words in ["unset CUDA_LAUNCH_BLOCKING", "by `yolo doctor --fix`", "undo: restore", "`yolo undo last`"]
     {
         assert!(list.contains(words), "{words} is not in:\n{list}");
     }
@@ -130,7 +129,7 @@ fn a_fix_is_listed_and_taken_back_byte_for_byte() {
     let changed = home.tree();
     home.run("undo last").failed_with(1, &["no terminal to ask on", "--yes"]);
     let plan = home.run("undo last --dry-run").succeeded().stdout;
-    assert!(plan.contains("This will be undone:") && plan.contains("put back"), "{plan}");
+    assert!(plan.contains("This will be undone:") && plan.contains("restore"), "{plan}");
     assert_eq!(home.tree(), changed);
     let done = home.run("undo last --yes").succeeded();
     assert!(done.stderr.contains("change 1 is undone"), "{}", done.stderr);
@@ -149,22 +148,21 @@ fn an_undo_can_be_undone() {
     assert!(!home.env_file().exists());
     home.run("undo 2 --yes").succeeded();
     assert_eq!(home.tree(), fixed);
-    // The change counts again, and can be taken back again.
+    // The change counts again, and can be undone again.
     assert_eq!(home.states()[1..], [(2, "undone".to_owned()), (1, "possible".to_owned())]);
     home.run("undo last --yes").succeeded();
     assert!(!home.env_file().exists());
 }
 
 #[test]
-fn several_changes_of_one_file_are_taken_back_in_any_order_that_works() {
+fn several_changes_of_one_file_are_undone_in_any_order_that_works() {
     let home = Home::new();
     home.fix("CUDA_LAUNCH_BLOCKING");
     let first = home.tree();
     home.fix("CUDA_CACHE_DISABLE");
     // The first one alone would take the second with it.
     let refused = home.run("undo 1 --yes");
-    refused
-        .failed_with(1, &["change 2 is in the same file and came later", "`yolo undo 2 1` takes both back"]);
+    refused.failed_with(1, &["change 2 is in the same file and came later", "`yolo undo 2 1` undoes both"]);
     home.run("undo 2 --yes").succeeded();
     assert_eq!(home.tree(), first);
     home.fix("CUDA_CACHE_DISABLE");
@@ -205,7 +203,7 @@ fn a_file_that_was_edited_in_the_same_lines_needs_force_and_is_kept() {
 }
 
 #[test]
-fn a_file_that_the_user_removed_is_nothing_to_take_back() {
+fn a_file_that_the_user_removed_is_nothing_to_undo() {
     let home = Home::new();
     home.fix("CUDA_LAUNCH_BLOCKING");
     std::fs::remove_file(home.env_file()).unwrap();
@@ -257,7 +255,7 @@ fn an_undo_that_is_killed_at_any_moment_is_finished_by_the_next_one() {
 }
 
 #[test]
-fn two_undos_at_once_take_it_back_once() {
+fn two_undos_at_once_undo_it_once() {
     let home = Home::new();
     home.fix("CUDA_LAUNCH_BLOCKING");
     let start = || home.command("undo 1 --yes").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -321,7 +319,7 @@ fn a_changed_record_removes_nothing_else() {
 // In Windows, setup runs in WSL.
 #[cfg(unix)]
 #[test]
-fn what_is_never_taken_back_says_why() {
+fn what_is_never_undone_says_why() {
     let home = Home::new();
     home.run("setup --data shapes").succeeded();
     let set = home.path().join("data/datasets/shapes");
@@ -356,7 +354,7 @@ fn what_older_versions_left_is_found() {
 
 #[cfg(unix)]
 #[test]
-fn permissions_are_taken_back_after_the_files_in_them() {
+fn permissions_are_undone_after_the_files_in_them() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = Home::new();
     let data = home.path().join("data");

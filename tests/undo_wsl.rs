@@ -94,7 +94,7 @@ fn a_distribution_that_is_gone_needs_no_removal() {
 }
 
 #[test]
-fn a_wsl_that_fails_leaves_the_change_to_be_taken_back() {
+fn a_wsl_that_fails_leaves_the_change_to_be_undone() {
     let answer = "Speicherplatz.\nFehlercode: Wsl/Service/CreateInstance/0x80070070\n";
     let pc = Pc::new(&[json!({ "words": "-d Ubuntu", "stdout": answer, "utf16": true, "code": -1 })]);
     pc.note_program();
@@ -119,10 +119,10 @@ fn the_changes_inside_a_distribution_are_listed_there() {
     assert!(pc.run("undo").succeeded().stdout.contains("installed yolo in the WSL distribution Ubuntu"));
 }
 
-/// The whole way: `yolo setup --wsl` writes `.wslconfig` and copies the program, and `yolo undo` takes both back.
+/// The whole way: `yolo setup --wsl` writes `.wslconfig` and copies the program, and `yolo undo` undoes both.
 #[cfg(windows)]
 #[test]
-fn what_setup_has_changed_is_taken_back() {
+fn what_setup_has_changed_is_undone() {
     use sha2::Digest as _;
 
     let version = env!("CARGO_PKG_VERSION");

@@ -1,4 +1,4 @@
-//! Paths as Windows writes them, on a Linux that runs beside Windows (WSL): `C:\data` is `/mnt/c/data`, and
+//! Paths as Windows writes them, on a Linux that runs inside Windows (WSL): `C:\data` is `/mnt/c/data`, and
 //! `\\wsl.localhost\Ubuntu\home\ada` is `/home/ada`; and the reverse, for paths that a person opens in Explorer. People
 //! write such paths into data YAMLs and lists, and at a Windows prompt. Where the drives are is known from `yolo.exe`,
 //! which lets WSL translate them, or else from the table of mounts.

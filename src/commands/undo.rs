@@ -1,4 +1,4 @@
-//! `yolo undo`: lists what `yolo` has changed on this host, and takes changes back. What can be taken back is
+//! `yolo undo`: lists what `yolo` has changed on this host, and undoes changes. What can be undone is
 //! shown first, and the user is asked.
 
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::printer::{FoundItem, Printer, SetupView, undo_text as show};
 use crate::setup::{self, WslError};
 use crate::undo::{Hands, Listing, Outlook, Record, Undo, UndoError};
 
-/// Lists or takes back, and returns the exit status.
+/// Lists or undoes changes, and returns the exit status.
 pub(super) fn undo(args: &UndoArgs, printer: &Printer) -> Result<u8, CommandError> {
     let dirs = YoloDirs::from_env()?;
     let listing = Listing::read(&dirs);
@@ -60,7 +60,7 @@ pub(super) fn undo(args: &UndoArgs, printer: &Printer) -> Result<u8, CommandErro
     Ok(if done? && refused.is_empty() { exit::SUCCESS } else { exit::FAILURE })
 }
 
-/// The numbers that the user named, the newest first: a later change of a file is taken back before an earlier.
+/// The numbers that the user named, the newest first: a later change of a file is undone before an earlier.
 fn numbers(which: &[Which], listing: &Listing, dirs: &YoloDirs) -> Result<Vec<u64>, UndoError> {
     let number = |one: &Which| match one {
         Which::Last => listing.last(dirs),
@@ -92,11 +92,10 @@ fn plan<'a>(
                 if !later.is_empty() && later.iter().all(|number| numbers.contains(number)) =>
             {
                 let all: Vec<String> = later.iter().map(u64::to_string).collect();
-                planned.push((record, vec![format!("put back its files, after change {}", all.join(", "))]));
+                planned.push((record, vec![format!("restore its files, after change {}", all.join(", "))]));
             }
             Outlook::Blocked { can_force: true, .. } if force => {
-                let paths =
-                    record.paths().map(|path| format!("put back {}, and keep a copy", path.display()));
+                let paths = record.paths().map(|path| format!("restore {}, and keep a copy", path.display()));
                 planned.push((record, paths.collect()));
             }
             // Where an undo was interrupted at its very end, only the notes are left to write.
@@ -109,7 +108,7 @@ fn plan<'a>(
 
 fn confirm(count: usize, printer: &Printer) -> Result<(), CommandError> {
     let these = if count == 1 { "this change" } else { "these changes" };
-    let what = match printer.ask(&format!("Take {these} back?")) {
+    let what = match printer.ask(&format!("Undo {these}?")) {
         Some(true) => return Ok(()),
         Some(false) => "nothing was undone",
         None => "nothing was undone: there is no terminal to ask on",
@@ -120,7 +119,7 @@ fn confirm(count: usize, printer: &Printer) -> Result<(), CommandError> {
     })
 }
 
-/// Takes back what was planned. Whether all of it succeeded; one failure does not keep the others.
+/// Undoes what was planned. Whether all of it succeeded; one failure does not keep the others.
 fn carry_out(
     planned: &[Planned<'_>],
     args: &UndoArgs,

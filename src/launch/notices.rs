@@ -1,4 +1,4 @@
-//! What the user is told about a run in progress: that it stands still and because of whom, that it goes on, and
+//! What the user is told about a run in progress: that it makes no progress and because of whom, that it goes on, and
 //! which ranks no signal ends.
 
 use yolo_base::format::duration;

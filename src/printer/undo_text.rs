@@ -58,7 +58,7 @@ pub(crate) fn list(listing: &Listing, outlook: impl Fn(&Record) -> Outlook, foun
     lines.join("\n")
 }
 
-/// Whether a change can be taken back.
+/// Whether a change can be undone.
 fn state(record: &Record, outlook: &Outlook) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = |text: &str| lines.push(wrap("      ", text));
@@ -93,7 +93,7 @@ pub(crate) fn damaged(one: &Damaged) -> String {
     format!("the record {} is skipped: {}", one.file.display(), one.why)
 }
 
-/// What will be taken back.
+/// What will be undone.
 pub(crate) fn plan(planned: &[(&Record, Vec<String>)]) -> String {
     let mut lines = vec!["This will be undone:".to_owned()];
     for (record, how) in planned {
@@ -103,7 +103,7 @@ pub(crate) fn plan(planned: &[(&Record, Vec<String>)]) -> String {
     lines.join("\n")
 }
 
-/// What was taken back.
+/// What was undone.
 pub(crate) fn taken(number: u64, taken: &Taken) -> String {
     let freed = if taken.freed > 0 { format!(" ({} freed)", bytes(taken.freed)) } else { String::new() };
     let mut lines = vec![format!("change {number} is undone{freed}")];

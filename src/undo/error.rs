@@ -1,4 +1,4 @@
-//! Why a change cannot be taken back, and what to do next.
+//! Why a change cannot be undone, and what to do next.
 
 use std::borrow::Cow;
 use std::io;
@@ -19,10 +19,10 @@ pub(crate) enum UndoError {
         /// What there is.
         there: String,
     },
-    /// `last`, and nothing can be taken back.
+    /// `last`, and nothing can be undone.
     #[error("there is no change that can be undone")]
     Nothing,
-    /// It is not taken back as things are.
+    /// It is not undone as things are.
     #[error("change {number} was not undone: {why}")]
     Refused {
         /// Its number.

@@ -58,7 +58,7 @@ impl Journal {
     }
 
     // Invariant: a fix writes a backup and an undo script before it changes a file.
-    /// Notes a change that is about to be made. `describe` adds how it is taken back.
+    /// Notes a change that is about to be made. `describe` adds how it is undone.
     pub(crate) fn begin(
         &mut self,
         what: impl Into<String>,
@@ -175,7 +175,7 @@ impl Journal {
         &self.folder
     }
 
-    /// The numbers of the changes that this run has made and that can be taken back, the last one first.
+    /// The numbers of the changes that this run has made and that can be undone, the last one first.
     pub(crate) fn numbers(&self) -> Vec<u64> {
         let with_steps = self.records.iter().rev().filter(|record| !record.steps.is_empty());
         with_steps.map(|record| record.number).collect()
@@ -220,7 +220,7 @@ impl Entry {
         Ok(())
     }
 
-    /// Adds a step of taking the change back.
+    /// Adds a step of undoing the change.
     pub(crate) fn step(&mut self, step: Step) {
         if let Step::Download { path, .. } = &step
             && path.symlink_metadata().is_ok()
@@ -246,7 +246,7 @@ impl Entry {
         self.record.number
     }
 
-    /// Says which change this one takes back.
+    /// Says which change this one undoes.
     pub(super) fn undoes(&mut self, number: u64) {
         self.record.undoes = Some(number);
     }

@@ -114,12 +114,12 @@ impl Listing {
         })
     }
 
-    /// Whether a record can be taken back.
+    /// Whether a record can be undone.
     pub(crate) fn outlook(&self, record: &Record, dirs: &YoloDirs) -> Outlook {
         outlook(record, &self.folder, &self.records, dirs)
     }
 
-    /// The last change that can be taken back. What takes back another one is only taken back by its number.
+    /// The last change that can be undone. What undoes another one is only undone by its number.
     pub(crate) fn last(&self, dirs: &YoloDirs) -> Result<u64, UndoError> {
         // An interrupted undo is finished first, before an older change is touched.
         let interrupted = self.records.iter().filter(|record| record.state == State::Begun);
@@ -132,7 +132,7 @@ impl Listing {
         candidates.next().map(|record| record.number).ok_or(UndoError::Nothing)
     }
 
-    /// Whether taking this change back was interrupted.
+    /// Whether undoing this change was interrupted.
     pub(crate) fn is_interrupted(&self, number: u64) -> bool {
         self.records.iter().any(|record| record.undoes == Some(number) && record.state == State::Begun)
     }

@@ -1,6 +1,6 @@
-//! The journal of what `yolo` changes on a host, and how each change is taken back. Whoever makes a change
+//! The journal of what `yolo` changes on a host, and how each change is undone. Whoever makes a change
 //! notes it in the [`Journal`] first: a small file with what is changed and, as data, how it is undone. What
-//! can be taken back now follows from the disk, not from the note, so that an interrupted change or an
+//! can be undone now follows from the disk, not from the note, so that an interrupted change or an
 //! interrupted undo is simply judged again. Nothing here prints.
 
 mod error;

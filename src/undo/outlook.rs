@@ -1,4 +1,4 @@
-//! Whether a change can be taken back now. The answer comes from the disk: what `yolo` wrote is compared with
+//! Whether a change can be undone now. The answer comes from the disk: what `yolo` wrote is compared with
 //! what is there. A file that was edited since is merged line by line if the edits are elsewhere in it.
 
 use std::io;
@@ -9,7 +9,7 @@ use super::record::{Record, State, Step};
 use crate::dirs::YoloDirs;
 use crate::fetch::folder_size;
 
-/// Whether a change can be taken back.
+/// Whether a change can be undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outlook {
     /// It can.
@@ -19,26 +19,26 @@ pub(crate) enum Outlook {
         /// The bytes that it frees.
         frees: u64,
     },
-    /// It was taken back.
+    /// It was undone.
     Undone,
     /// Nothing of it is left.
     Gone,
     /// It was interrupted before anything was changed.
     NotMade,
-    /// It is never taken back.
+    /// It is never undone.
     Stays {
         /// Why.
         why: String,
     },
-    /// It is not taken back as things are.
+    /// It is not undone as things are.
     Blocked {
         /// Why.
         why: String,
         /// What to do.
         hint: Option<String>,
-        /// Whether `--force` takes it back all the same.
+        /// Whether `--force` undoes it all the same.
         can_force: bool,
-        /// The later changes of the same file that have to be taken back first.
+        /// The later changes of the same file that have to be undone first.
         later: Vec<u64>,
     },
 }
@@ -100,7 +100,7 @@ pub(super) fn outlook(record: &Record, journal: &Path, all: &[Record], dirs: &Yo
                 },
                 numbers => Outlook::Blocked {
                     why: format!("change {} is in the same file and came later", numbers.join(", ")),
-                    hint: Some(format!("`yolo undo {} {}` takes both back", numbers.join(" "), record.number)),
+                    hint: Some(format!("`yolo undo {} {}` undoes both", numbers.join(" "), record.number)),
                     can_force: *can_force,
                     later,
                 },
@@ -191,7 +191,7 @@ fn file(path: &Path, before: Option<&str>, after: Option<&str>, folder: &Path) -
         };
         return Ok(Found::Other { why, can_force: true });
     };
-    // Only lines that the change wrote are taken back: what it wrote is the ancestor of both.
+    // Only lines that the change wrote are undone: what it wrote is the ancestor of both.
     match diffy::merge_bytes(after, present, before.as_deref().unwrap_or_default()) {
         Ok(merged) if merged != *present => Ok(Found::Merged(merged)),
         _ => Ok(Found::Other {
@@ -246,7 +246,7 @@ fn later_changes(record: &Record, step: &Step, all: &[Record]) -> Vec<u64> {
     numbers
 }
 
-/// What taking a step back does, as a sentence without a period.
+/// What undoing a step does, as a sentence without a period.
 fn how(step: &Step, found: &Found) -> Option<String> {
     let shown = step.path().map(|path| path.display().to_string()).unwrap_or_default();
     Some(match (step, found) {
@@ -255,7 +255,7 @@ fn how(step: &Step, found: &Found) -> Option<String> {
             format!("remove yolo's lines from {shown}, which was edited since, and keep the others")
         }
         (Step::File { before: None, .. }, _) => format!("remove {shown}"),
-        (Step::File { .. }, _) => format!("put back {shown}"),
+        (Step::File { .. }, _) => format!("restore {shown}"),
         (Step::Download { .. }, _) => format!("remove {shown}, which `yolo setup` can install again"),
         (Step::Folder { .. }, _) => format!("remove the empty folder {shown}"),
         (Step::Permissions { before, .. }, _) => format!("set the permissions of {shown} to {before:o}"),

@@ -26,10 +26,10 @@ pub(crate) struct Record {
     pub(crate) what: String,
     /// How far the change is.
     pub(crate) state: State,
-    /// How it is taken back, in this order.
+    /// How it is undone, in this order.
     #[serde(default)]
     pub(crate) steps: Vec<Step>,
-    /// Why a change without steps is not taken back, or what remains of one with steps.
+    /// Why a change without steps is not undone, or what remains of one with steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stays: Option<String>,
     /// Where it is, if no step says it.
@@ -38,7 +38,7 @@ pub(crate) struct Record {
     /// What a person can type instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) by_hand: Option<String>,
-    /// The number of the change that this one takes back.
+    /// The number of the change that this one undoes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) undoes: Option<u64>,
 }
@@ -51,11 +51,11 @@ pub(crate) enum State {
     Begun,
     /// Made.
     Made,
-    /// Taken back.
+    /// Undone.
     Undone,
 }
 
-/// One step of taking a change back.
+/// One step of undoing a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub(crate) enum Step {
@@ -113,7 +113,7 @@ impl Step {
 }
 
 impl Record {
-    /// Whether the change counts: it was made, or begun and perhaps made, and was not taken back.
+    /// Whether the change counts: it was made, or begun and perhaps made, and was not undone.
     pub(crate) fn is_in_force(&self) -> bool {
         self.state != State::Undone
     }
@@ -123,7 +123,7 @@ impl Record {
         self.steps.iter().filter_map(Step::path).chain(self.place.as_deref())
     }
 
-    /// Whether taking it back can be taken back as well: only small files and permissions are kept.
+    /// Whether undoing it can be undone as well: only small files and permissions are kept.
     pub(super) fn can_be_redone(&self) -> bool {
         let is_kept = |step: &Step| !matches!(step, Step::Download { .. } | Step::LinuxProgram { .. });
         self.steps.iter().all(is_kept) && self.steps.iter().any(|step| matches!(step, Step::File { .. }))

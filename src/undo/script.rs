@@ -1,4 +1,4 @@
-//! The script that takes changes back where `yolo` itself is gone: for `sh`, and on Windows for `cmd`, which
+//! The script that undoes changes where `yolo` itself is gone: for `sh`, and on Windows for `cmd`, which
 //! every Windows has and which runs scripts without an execution policy. It is derived from the records of
 //! one run of `yolo`, and rewritten with each.
 //!

@@ -1,6 +1,6 @@
-//! Taking changes back. Each step looks at the disk first and does nothing where nothing is left to do, so
-//! that an interrupted undo is finished by the next one. Where files are put back, that is itself a change
-//! in the journal, which can be taken back.
+//! Undoing changes. Each step looks at the disk first and does nothing where nothing is left to do, so
+//! that an interrupted undo is finished by the next one. Where files are restored, that is itself a change
+//! in the journal, which can be undone.
 
 use std::io;
 use std::path::Path;
@@ -32,21 +32,21 @@ pub(crate) struct Undo<'a> {
     _lock: FolderLock,
 }
 
-/// What was taken back.
+/// What was undone.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     /// What was done, one sentence each.
     pub(crate) done: Vec<String>,
     /// The bytes that were freed.
     pub(crate) freed: u64,
-    /// The change that takes this one back.
+    /// The change that undoes this one.
     pub(crate) redo: Option<u64>,
     /// What remains.
     pub(crate) stays: Option<String>,
 }
 
 impl<'a> Undo<'a> {
-    /// Waits until no other process takes anything back or makes a quick change.
+    /// Waits until no other process undoes anything or makes a quick change.
     pub(crate) fn begin(
         dirs: &'a YoloDirs,
         hands: &'a dyn Hands,
@@ -57,7 +57,7 @@ impl<'a> Undo<'a> {
         Ok(Self { dirs, hands, progress, force, _lock: lock })
     }
 
-    /// Takes a change back.
+    /// Undoes a change.
     pub(crate) fn take_back(&self, number: u64) -> Result<Taken, UndoError> {
         let listing = Listing::read(self.dirs);
         let record = listing.record(number)?;
@@ -91,7 +91,7 @@ impl<'a> Undo<'a> {
         }
     }
 
-    /// Notes the undo as a change, if it can itself be taken back, with a copy of what it replaces.
+    /// Notes the undo as a change, if it can itself be undone, with a copy of what it replaces.
     fn note(&self, listing: &Listing, record: &Record, folder: &Path) -> Result<Option<Noted>, UndoError> {
         let number = record.number;
         let is_of_this = |other: &&Record| other.undoes == Some(number) && other.state == State::Begun;
@@ -128,7 +128,7 @@ impl<'a> Undo<'a> {
         };
         // The lock of the journal is held already.
         let entry = journal
-            .begin_long(format!("took back change {number}: {}", record.what), describe)
+            .begin_long(format!("undid change {number}: {}", record.what), describe)
             .map_err(UndoError::disk(number, "write a copy in", &listing.folder))?;
         Ok(Some(Noted::Now(journal, Box::new(entry))))
     }
@@ -158,7 +158,7 @@ impl<'a> Undo<'a> {
                             fs::create_dir_all(parent).map_err(UndoError::disk(number, "create", parent))?;
                         }
                         files::write_file(path, &bytes).map_err(UndoError::disk(number, "write", path))?;
-                        format!("put back {}", path.display())
+                        format!("restored {}", path.display())
                     }
                     None => {
                         std::fs::remove_file(path).map_err(UndoError::disk(number, "remove", path))?;
@@ -210,7 +210,7 @@ impl<'a> Undo<'a> {
         Ok(())
     }
 
-    /// Notes that an undo was done, and what it means for the change that it takes back.
+    /// Notes that an undo was done, and what it means for the change that it undoes.
     fn finish(&self, noted: Option<Noted>, number: u64) -> Result<Option<u64>, UndoError> {
         let undo = match noted {
             None => {
@@ -224,15 +224,15 @@ impl<'a> Undo<'a> {
         Ok(Some(undo))
     }
 
-    /// Notes the state of a change. What it takes back has the opposite state, and is written first: while a record
-    /// that takes back another one is only begun, the next undo finishes it.
+    /// Notes the state of a change. What it undoes has the opposite state, and is written first: while a record
+    /// that undoes another one is only begun, the next undo finishes it.
     fn set(&self, number: u64, state: State) -> Result<(), UndoError> {
         let listing = Listing::read(self.dirs);
         let mut chain = Vec::new();
         let (mut next, mut state) = (Some(number), state);
         while let Some(record) = next.and_then(|number| listing.record(number).ok()) {
             chain.push(Record { state, ..record.clone() });
-            // Each record takes back an older one, so that this ends.
+            // Each record undoes an older one, so that this ends.
             next = record.undoes.filter(|older| *older < record.number);
             state = if state == State::Made { State::Undone } else { State::Made };
         }

@@ -62,7 +62,7 @@ pub(crate) struct Model {
     pub(crate) strides: Vec<f64>,
     /// Class names; `null` if the file has none.
     pub(crate) classes: Option<Vec<String>>,
-    /// Whether the tensors are a moving average beside which the file has the trained weights.
+    /// Whether the tensors are a moving average, and the file has the trained weights as well.
     pub(crate) is_average: bool,
 }
 

@@ -68,7 +68,7 @@ pub(crate) struct Port {
 /// Why a file is not described: the phrase after its name.
 pub(crate) type Refusal = String;
 
-/// Whether a file is called that of an ONNX model.
+/// Whether a file has the extension of ONNX models.
 pub(crate) fn is_onnx(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx"))
 }

@@ -131,7 +131,7 @@ fn remedy(content: Option<&WeightsFile>) -> &'static str {
     }
 }
 
-/// The packages that Python needs beside PyTorch.
+/// The packages that Python needs besides PyTorch.
 fn needs(origins: &[Origin]) -> Option<String> {
     let names: Vec<&str> = [
         (Origin::NumPy, "NumPy"),

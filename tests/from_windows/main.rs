@@ -7,6 +7,8 @@
     reason = "a test fails by panicking, and says what it skips"
 )]
 
+#[path = "../support/mistakes.rs"]
+mod mistakes;
 #[path = "../support/user.rs"]
 mod user;
 

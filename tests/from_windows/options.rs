@@ -1,6 +1,7 @@
 //! Mistakes in options at a Windows prompt: what the options alone show is reported in Windows, once, before WSL starts.
 //! What depends on files and devices of the Linux side is reported there.
 
+use super::mistakes;
 use super::pc::Pc;
 use super::user::Finished;
 
@@ -30,20 +31,7 @@ fn malformed_values_and_unknown_options() {
 
 #[test]
 fn options_that_cannot_be_right_on_any_machine() {
-    for (options, part) in [
-        ("--batch 0", "--batch 0 is not a number of images"),
-        ("--batch-split a,b", "--batch-split a,b: \"a\" is not a number of images"),
-        ("--batch -1 --batch-split 4,4", "--batch -1 and --batch-split are both given"),
-        ("--epochs 0", "--epochs 0 is not a number from 1"),
-        ("--nbs 0", "--nbs 0 is not a number from 1"),
-        ("--imgsz 0", "--imgsz 0 is not a number of pixels"),
-        ("--label-smoothing 1", "--label-smoothing 1 is not a number from 0"),
-        ("--name .", "--name \".\" is not a valid name"),
-        ("--data=", "--data is empty"),
-        ("--weights= --cfg=", "--weights and --cfg are both empty"),
-        ("--parallel dp --nproc-per-node 2", "--nproc-per-node cannot be used with --parallel dp"),
-        ("--node-rank 1", "--node-rank is given, but the run has one machine"),
-    ] {
+    for (options, part) in mistakes::OF_TRAINING {
         let words = format!("train {options}");
         refused(&words.split(' ').collect::<Vec<_>>(), &[part, "\nhint: "]);
     }
@@ -51,15 +39,7 @@ fn options_that_cannot_be_right_on_any_machine() {
 
 #[test]
 fn options_of_a_validation_that_cannot_be_right_on_any_machine() {
-    for (options, part) in [
-        ("--task everything", "--task everything is not one of train, val, test, speed and study"),
-        ("--conf-thres 1.5", "--conf-thres 1.5 is not a number from 0 to 1"),
-        ("--iou-thres -1", "--iou-thres -1 is not a number from 0 to 1"),
-        ("--max-det 0", "--max-det 0 would discard every detection"),
-        ("--batch 0", "--batch 0 is not a number of images"),
-        ("--imgsz 0", "--imgsz 0 is not a number of pixels"),
-        ("--name=", "--name \"\" is not a valid name"),
-    ] {
+    for (options, part) in mistakes::OF_VALIDATION {
         let words = format!("val --data shapes {options}");
         refused(&words.split(' ').collect::<Vec<_>>(), &[part, "\nhint: "]);
     }

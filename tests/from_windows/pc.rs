@@ -16,7 +16,7 @@ pub struct Pc {
     pub user: User,
 }
 
-/// An example that is built beside this test.
+/// An example that is built next to this test.
 pub fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let path = test.ancestors().nth(2).unwrap().join("examples").join(name);

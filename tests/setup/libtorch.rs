@@ -40,7 +40,7 @@ fn a_cuda_variant_is_installed_with_all_its_wheels_and_loads() {
 }
 
 #[test]
-fn an_installed_variant_is_taken_back_however_often_that_is_killed() {
+fn an_installed_variant_is_undone_however_often_that_is_killed() {
     let Some(files) = wheels::cu126() else {
         println!("skipped: there is no C compiler for the libraries of this test");
         return;

@@ -87,7 +87,9 @@ fn overlaps_are_equal() {
             assert!((got - want).abs() < 1e-5, "boxes {i} and {j}: {got}, YOLOv5 {want}");
         }
     }
-    for ((first, second), want) in a.iter().zip(&b).zip(floats(&all["iou"])) {
+    let wanted = floats(&all["iou"]);
+    assert_eq!(wanted.len(), a.len());
+    for ((first, second), want) in a.iter().zip(&b).zip(wanted) {
         assert!((iou(*first, *second) - want).abs() < 1e-5, "{first:?} and {second:?}: YOLOv5 {want}");
     }
 }
@@ -166,6 +168,7 @@ fn hits_and_average_precision() {
         (scores.iter().map(|score| score.f1).collect(), "ap.out_f1"),
     ] {
         let recorded = Vec::<f64>::try_from(all[key].to_kind(tch::Kind::Double)).unwrap();
+        assert_eq!(own.len(), recorded.len(), "{key}");
         assert!(
             own.iter().zip(&recorded).all(|(own, recorded)| (own - recorded).abs() < 1e-6),
             "{key}: {own:?}"

@@ -1,5 +1,5 @@
 //! The `last.pt` of a run of YOLOv5 itself: what is read from it, and the step that follows. `generate_yolov5_run.py` made
-//! the file and the step in Python.
+//! the files and the steps in Python.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,20 +16,24 @@ use yolo_trainer::checkpoint::{Resume, read_resume};
 use yolo_trainer::learner::{Ema, Optimizer};
 use yolo_trainer::model::Model;
 
-fn resumed() -> (Resume, Model) {
-    let resume = read_resume(&committed("yolov5_run.pt"), None).unwrap();
+/// What a file holds, and the model that it describes.
+fn resumed_from(file: &str) -> (Resume, Model) {
+    let resume = read_resume(&committed(&format!("{file}.pt")), None).unwrap();
     let model = Model::from_weights(&resume.model, Some(2), None, Device::Cpu).unwrap();
     let transfer = model.transfer(&resume.model, false).unwrap();
     assert_eq!(transfer.matched, transfer.total, "{}", transfer.summary());
     (resume, model)
 }
 
-/// The next step of a run with Adam or AdamW, whose file has two moments and the number of steps for each parameter.
+fn resumed() -> (Resume, Model) {
+    resumed_from("yolov5_run")
+}
+
+/// The optimizer of a run is continued as in Python: its state for each parameter, under the names of the checkpoint
+/// and of the recording, and the weights after the next step. Returns the optimizer after that step.
 #[track_caller]
-fn assert_next_step(file: &str, algorithm: Algorithm) {
-    let resume = read_resume(&committed(&format!("{file}.pt")), None).unwrap();
-    let model = Model::from_weights(&resume.model, Some(2), None, Device::Cpu).unwrap();
-    model.transfer(&resume.model, false).unwrap();
+fn assert_next_step(file: &str, algorithm: Algorithm, state: &[(&str, &str)]) -> Optimizer {
+    let (resume, model) = resumed_from(file);
     let recorded = tensors(&committed(&format!("{file}.safetensors")));
     let mut optimizer = Optimizer::new(algorithm, model.state(), 0.01, 0.937, 0.0005).unwrap();
     optimizer.load_state_dict(&resume.optimizer).unwrap();
@@ -38,13 +42,15 @@ fn assert_next_step(file: &str, algorithm: Algorithm) {
     let names: Vec<String> = optimizer.group_names().concat().into_iter().map(str::to_owned).collect();
     assert_eq!(memories.len(), names.len());
     for (name, (_, memory)) in names.iter().zip(memories) {
-        for moment in ["exp_avg", "exp_avg_sq"] {
-            let found = memory.get(moment).unwrap().as_tensor().unwrap().to_f32();
+        for (key, word) in state {
+            let found = memory.get(key).unwrap().as_tensor().unwrap().to_f32();
             let expected: Vec<f32> =
-                Vec::try_from(recorded[&format!("{moment}.{name}")].reshape([-1])).unwrap();
-            assert_eq!(found, expected, "{moment} of {name}");
+                Vec::try_from(recorded[&format!("{word}.{name}")].reshape([-1])).unwrap();
+            assert_eq!(found, expected, "{key} of {name}");
         }
-        assert_eq!(memory.get("step").unwrap().as_tensor().unwrap().to_f32(), [3.0], "{name}");
+        // SGD does not count its steps.
+        let steps = memory.get("step").map(|steps| steps.as_tensor().unwrap().to_f32());
+        assert_eq!(steps, (algorithm != Algorithm::Sgd).then(|| vec![3.0]), "{name}");
     }
     for entry in model.state().parameters() {
         let gradient = &recorded[&format!("gradient.{}", entry.name)];
@@ -55,13 +61,7 @@ fn assert_next_step(file: &str, algorithm: Algorithm) {
         let off = relative(&entry.tensor.detach(), &recorded[&format!("after.{}", entry.name)]);
         assert!(off < 1e-6, "{file}: {} is off by {off:e}", entry.name);
     }
-}
-
-#[test]
-fn runs_with_adam_and_adamw_are_continued_as_in_python() {
-    let _alone = alone();
-    assert_next_step("yolov5_run_adam", Algorithm::Adam);
-    assert_next_step("yolov5_run_adamw", Algorithm::AdamW);
+    optimizer
 }
 
 fn optimizer(model: &Model) -> Optimizer {
@@ -88,31 +88,16 @@ fn the_state_of_the_run_is_found() {
 #[test]
 fn the_next_step_is_the_one_that_it_is_in_python() {
     let _alone = alone();
-    let (resume, model) = resumed();
-    let recorded = tensors(&committed("yolov5_run.safetensors"));
-    let mut optimizer = optimizer(&model);
-    optimizer.load_state_dict(&resume.optimizer).unwrap();
-
-    let saved = optimizer.state_dict().unwrap();
-    let memories = saved.get("state").unwrap().as_entries().unwrap();
-    let names: Vec<String> = optimizer.group_names().concat().into_iter().map(str::to_owned).collect();
-    assert_eq!(memories.len(), names.len());
-    for (name, (_, memory)) in names.iter().zip(memories) {
-        let buffer = memory.get("momentum_buffer").unwrap().as_tensor().unwrap().to_f32();
-        let expected: Vec<f32> = Vec::try_from(recorded[&format!("momentum.{name}")].reshape([-1])).unwrap();
-        assert_eq!(buffer, expected, "the momentum of {name}");
-    }
+    let optimizer = assert_next_step("yolov5_run", Algorithm::Sgd, &[("momentum_buffer", "momentum")]);
     assert_eq!(optimizer.learning_rates(), [0.08, 0.002, 0.002]);
+}
 
-    for entry in model.state().parameters() {
-        let gradient = &recorded[&format!("gradient.{}", entry.name)];
-        (&entry.tensor * gradient).sum(Kind::Float).backward();
-    }
-    optimizer.step().unwrap();
-    for entry in model.state().parameters() {
-        let off = relative(&entry.tensor.detach(), &recorded[&format!("after.{}", entry.name)]);
-        assert!(off < 1e-6, "{} is off by {off:e}", entry.name);
-    }
+#[test]
+fn runs_with_adam_and_adamw_are_continued_as_in_python() {
+    let _alone = alone();
+    let moments = [("exp_avg", "exp_avg"), ("exp_avg_sq", "exp_avg_sq")];
+    assert_next_step("yolov5_run_adam", Algorithm::Adam, &moments);
+    assert_next_step("yolov5_run_adamw", Algorithm::AdamW, &moments);
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub use undetected::{UNDETECTED, Undetected};
 fn rows(area: Area) -> &'static [&'static [Entry]] {
     match area {
         Area::System => &[system::ROWS],
-        Area::Gpu => &[gpu::ROWS],
+        Area::Gpu => gpu::ROWS,
         Area::Libraries => &[libraries::ROWS],
         Area::Memory => &[memory::ROWS],
         Area::Disk => &[disk::ROWS],

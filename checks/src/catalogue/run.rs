@@ -204,8 +204,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Run,
         status: Status::Warning,
         title: "A launcher starts the run several times",
-        cause: "`yolo train` starts a rank for each GPU itself: started once for each task, every copy uses all GPUs, and they fail \
-                for want of memory or take each other's port; `yolo rank` is the command for launchers, and takes part in one run",
+        cause: "`yolo train` starts a rank for each GPU itself: started once for each task, every copy uses all GPUs, and they run \
+                out of memory or take each other's port; `yolo rank` is the command for launchers, and takes part in one run",
         remedy: Some(
             "start `yolo train` in one task that has all GPUs and cores, or start `yolo rank` in each task",
         ),

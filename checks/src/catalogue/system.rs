@@ -166,7 +166,7 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Warning,
         title: "A laptop runs on its battery",
         cause: "on battery power, laptops give the GPU and the CPU a fraction of their power, and a long run outlasts the battery",
-        remedy: Some("connect the charger, a strong enough one if the battery empties in spite of it"),
+        remedy: Some("connect the charger, or a stronger one if the battery drains in spite of it"),
         fix: None,
         detects: &[],
     },

@@ -36,7 +36,7 @@ pub(super) fn apply(
     }
 }
 
-/// Says why a change is never taken back.
+/// Says why a change is never undone.
 fn stay(entry: &mut Entry, why: &str) -> std::io::Result<()> {
     entry.stays(why, None);
     Ok(())

@@ -46,7 +46,7 @@ pub(in crate::setup) fn generate(
     noted((context.dirs, context.progress), what, describe, make)
 }
 
-/// Notes that a data set is never taken back.
+/// Notes that a data set is never undone.
 pub(super) fn stays(entry: &mut Entry, folder: &Path, name: &str) -> std::io::Result<()> {
     entry.place(folder);
     entry.stays("data sets are data, which undo never deletes", Some(format!("yolo setup --remove {name}")));

@@ -77,6 +77,16 @@ impl BatchNorm2d {
         b.counter("num_batches_tracked", 1)?;
         Ok(normalization)
     }
+
+    /// Normalizes and applies SiLU at once, if there is one operation for both; it also needs less memory.
+    fn with_silu(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Option<Tensor>, TrainError> {
+        if !pass.training || pass.sync.is_some() || !can_batch_norm_silu(x) {
+            return Ok(None);
+        }
+        check_values(x)?;
+        let (parameters, running) = ([&self.weight, &self.bias], [&self.mean, &self.variance]);
+        Ok(Some(batch_norm_silu(x, parameters, running, pass.momentum, pass.eps)?))
+    }
 }
 
 /// Refuses a batch of one value per channel: it has no variance, and the running variance would become NaN.
@@ -88,18 +98,6 @@ fn check_values(x: &Tensor) -> Result<(), TrainError> {
         ))
         .with_hint("use a larger --batch or --imgsz, or leave out --multi-scale")),
         _ => Ok(()),
-    }
-}
-
-impl BatchNorm2d {
-    /// Normalizes and applies SiLU at once, if there is one operation for both; it also needs less memory.
-    fn with_silu(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Option<Tensor>, TrainError> {
-        if !pass.training || pass.sync.is_some() || !can_batch_norm_silu(x) {
-            return Ok(None);
-        }
-        check_values(x)?;
-        let (parameters, running) = ([&self.weight, &self.bias], [&self.mean, &self.variance]);
-        Ok(Some(batch_norm_silu(x, parameters, running, pass.momentum, pass.eps)?))
     }
 }
 

@@ -156,7 +156,7 @@ class Model(nn.Module):
 
 
 def source_of(cls):
-    """Stands in for the source of a class, which the format contains beside its name."""
+    """Stands in for the source of a class, which the format contains besides its name."""
     return ["# the source of a class\n"], 1, f"{cls.__name__}.py"
 
 

@@ -9,7 +9,6 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Warning,
         title: "The run uses files on a Windows drive",
-        // The rates are those of microsoft/WSL issue 4197.
         cause: "WSL reads every file there through a Windows file server: users report 90 to 250 MB/s for large \
                 files (microsoft/WSL issue 4197), and each small file waits for the server, so that the first epoch is \
                 slow and the GPU waits",

@@ -29,7 +29,7 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// So many times as many images without a label file as with one are suspicious.
+/// More than this many images without a label file for each one with a label file are suspicious.
 const FEW: usize = 4;
 /// How far a box may extend outside the image before it counts as an error, not as rounding.
 const ROUNDING: f64 = 1e-3;
@@ -109,7 +109,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     })
 }
 
-/// An annotation file beside the images, and the name of its format.
+/// An annotation file next to the images, and the name of its format.
 fn in_another_format(others: &[String]) -> Option<(String, &'static str)> {
     let of = |end: &str, name: &'static str| {
         let file = others.iter().find(|file| file.to_ascii_lowercase().ends_with(end))?;

@@ -5,6 +5,7 @@ mod failing;
 mod filesystem;
 mod images;
 mod labels;
+mod locked;
 mod new_folders;
 mod own_folders;
 mod remote;

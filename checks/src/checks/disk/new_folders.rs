@@ -1,8 +1,11 @@
 //! Folders of yolo that cannot be created, because this user may not write to the folder above: a container
 //! whose user has no home folder, a home that belongs to another user, or the home of a service.
 
+use std::collections::BTreeSet;
+
 use yolo_base::env::{HOME, YOLO_HOME};
 
+use super::locked;
 use crate::facts::view::data_set::parent;
 use crate::facts::{Host, Place};
 use crate::finding::Finding;
@@ -43,6 +46,21 @@ impl Impossible {
     }
 }
 
+/// Whether a path is inside a folder, and not the folder itself.
+fn is_below(path: &str, folder: &str) -> bool {
+    let rest = path.strip_prefix(folder.trim_end_matches('/')).and_then(|rest| rest.strip_prefix('/'));
+    rest.is_some_and(|rest| !rest.is_empty())
+}
+
+/// The home is this user's, but folders in it are closed, as `.local` is after a program of root has made it.
+fn in_home(host: &Host, finding: Finding, all: &[Impossible]) -> Finding {
+    let folders: BTreeSet<&str> = all.iter().map(|one| one.above.as_str()).collect();
+    folders.into_iter().fold(finding, |finding, folder| match host.stat(folder) {
+        Ok(Some(stat)) => locked::open(host, finding, folder, &stat),
+        _ => finding,
+    })
+}
+
 /// One finding for all of them: they have the same cause.
 pub(super) fn cannot_create(host: &Host, all: &[Impossible]) -> Option<Finding> {
     let first = all.iter().max_by_key(|one| one.status)?;
@@ -54,7 +72,10 @@ pub(super) fn cannot_create(host: &Host, all: &[Impossible]) -> Option<Finding> 
     let others = all.iter().filter(|one| one.folder != first.folder);
     let finding = others
         .fold(finding, |finding, one| finding.seen(format!("nor can {} ({})", one.folder, one.purpose)));
-    let home = host.env(HOME).ok().flatten().filter(|home| first.folder.starts_with(home.as_str()));
+    let home = host.env(HOME).ok().flatten().filter(|home| is_below(&first.folder, home));
+    if home.as_ref().is_some_and(|home| is_below(&first.above, home)) {
+        return Some(in_home(host, finding, all));
+    }
     let Some(home) = home.filter(|_| host.env(YOLO_HOME).is_ok_and(|own| own.is_none())) else {
         return Some(finding.remedy("set YOLO_HOME to a folder that this user may write to"));
     };

@@ -3,6 +3,7 @@
 
 use yolo_base::env::YOLO_HOME;
 
+use super::locked;
 use super::new_folders::{Impossible, cannot_create};
 use crate::change::Change;
 use crate::checks::{Answer, Check};
@@ -23,8 +24,6 @@ pub(super) static CHECK: Check = Check {
 /// Data folders that setup fills, and their purposes.
 const FILLED: [(&str, &str); 3] =
     [("libtorch", "libtorch"), ("weights", "weights"), ("datasets", "data sets")];
-/// Read, write and search for the owner.
-const OWNER: u32 = 0o700;
 
 fn run(host: &Host, _: &Intent) -> Answer {
     let places = host.places()?;
@@ -101,29 +100,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
 }
 
 fn locked(host: &Host, folder: &str, purpose: &str, stat: &Stat) -> Finding {
-    let mode = stat.mode.as_deref().unwrap_or("of unknown permissions");
     let title = format!("{folder} ({purpose}) is not writable");
-    let user = host.user().ok().and_then(|user| user.uid);
-    let read_only =
-        host.file_system(folder).is_ok_and(|disk| disk.options.iter().any(|option| option == "ro"));
-    let finding = Finding::new("disk.own-folder-locked", title).seen(format!(
-        "permissions {mode}, owner {}",
-        stat.uid.map_or("unknown".to_owned(), |uid| uid.to_string())
-    ));
-    if read_only {
-        return finding
-            .because("its disk is mounted read-only")
-            .remedy("remount the disk as writable, or set YOLO_HOME to a folder on another disk");
-    }
-    match (stat.uid, user) {
-        (Some(owner), Some(user)) if owner == user => finding
-            .command(format!("chmod u+rwx {}", quote(folder)))
-            .change(Change::Permissions { path: folder.to_owned(), add: OWNER }),
-        (Some(0), Some(user)) => finding
-            .because("it belongs to root, perhaps after `sudo yolo`, and this user may not write to it")
-            .command(format!("sudo chown -R {user} {}", quote(folder))),
-        _ => finding.because("it belongs to another user"),
-    }
+    locked::open(host, Finding::new("disk.own-folder-locked", title), folder, stat)
 }
 
 #[cfg(test)]
@@ -151,6 +129,6 @@ mod tests {
             ("disk.own-folder-locked", Status::Error, "/y/data/libtorch (libtorch) is not writable")
         );
         let changes = &finding.remedy.as_ref().unwrap().changes;
-        assert_eq!(changes, &[Change::Permissions { path: "/y/data/libtorch".to_owned(), add: OWNER }]);
+        assert_eq!(changes, &[Change::Permissions { path: "/y/data/libtorch".to_owned(), add: 0o700 }]);
     }
 }

@@ -145,6 +145,7 @@ fn finding_of(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> O
         let finding = Finding::new("disk.read-only", title).seen(format!("mounted at {mount}"));
         if is_read_only {
             let failed = host.kernel_lines(&[
+                // Some file systems begin it with a capital letter, and some do not.
                 "emounting filesystem read-only",
                 "EXT4-fs error",
                 "XFS: Corruption",

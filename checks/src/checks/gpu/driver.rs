@@ -133,7 +133,7 @@ fn missing(host: &Host, has_card: bool, needed: bool, status: Status) -> Finding
     }
 }
 
-/// A driver whose calls do not return, because a card or its firmware stands still. Without a sign of that in the kernel
+/// A driver whose calls do not return, because a card or its firmware hangs. Without a sign of that in the kernel
 /// log, it may only be slow: it starts each card when it is asked first.
 fn hangs(host: &Host, why: &str) -> Option<Finding> {
     let lines = host.kernel_lines(&["Xid (", "blocked for more than"]);
@@ -143,7 +143,7 @@ fn hangs(host: &Host, why: &str) -> Option<Finding> {
         return None;
     }
     let time = why.split("no answer within").last().unwrap_or_default();
-    let title = format!("the NVIDIA driver does not answer: it hangs for more than{time}");
+    let title = format!("the NVIDIA driver does not answer: it has hung for more than{time}");
     let finding = Finding::new("gpu.driver-silent", title)
         .because(
             "a card or its firmware does not respond, and every program that asks the driver waits with it, nvidia-smi too",

@@ -151,15 +151,16 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
         let finding = Finding::new("gpu.nouveau", title).remedy(advice(host).unwrap_or_default());
         return Some(install(host).into_iter().fold(finding, Finding::command));
     }
-    if of_kernel.is_some_and(|name| name != "nouveau") {
-        let finding = Finding::new("gpu.nouveau", "nova, a driver of the kernel without CUDA, controls the NVIDIA card")
+    let finding = if of_kernel.is_some_and(|name| name != "nouveau") {
+        Finding::new("gpu.nouveau", "nova, a driver of the kernel without CUDA, controls the NVIDIA card")
             .because("the kernel loaded nova_core, the successor of nouveau, before NVIDIA's own module")
             .remedy("disable nova and restart; to undo this, delete the file in /etc/modprobe.d")
-            .command("printf 'blacklist nova_core\\nblacklist nova_drm\\n' | sudo tee /etc/modprobe.d/blacklist-nova.conf");
-        return Some(restart(host, finding));
-    }
-    let finding = Finding::new("gpu.nouveau", title)
-        .command("printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | sudo tee /etc/modprobe.d/blacklist-nouveau.conf");
+            .command("printf 'blacklist nova_core\\nblacklist nova_drm\\n' | sudo tee /etc/modprobe.d/blacklist-nova.conf")
+    } else {
+        Finding::new("gpu.nouveau", title)
+            .command("printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | sudo tee /etc/modprobe.d/blacklist-nouveau.conf")
+    };
+    // The initial file system has a copy of these files, and loads the driver before the disk is mounted.
     let rebuild =
         ["sudo update-initramfs -u", "sudo dracut --force", "sudo dracut --force", "sudo mkinitcpio -P"];
     let rebuild = host.package_command(rebuild);

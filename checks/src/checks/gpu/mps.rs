@@ -169,7 +169,7 @@ fn least(value: &str) -> Option<u64> {
             'K' => (text.trim_end_matches(['k', 'K', 'b', 'B']), 10),
             _ => (text, 0),
         };
-        number.trim().parse::<u64>().ok()?.checked_shl(shift)
+        number.trim().parse::<u64>().ok()?.checked_mul(1 << shift)
     };
     value.split(',').filter_map(|one| bytes(one.split_once('=')?.1)).min()
 }
@@ -185,5 +185,6 @@ mod tests {
         assert_eq!(least("0=4096"), Some(4096));
         assert_eq!(least("2G"), None);
         assert_eq!(least("0=much"), None);
+        assert_eq!(least("0=99999999999999G"), None);
     }
 }

@@ -2,6 +2,7 @@
 //! without a card. No driver would help there, since the cards are in other nodes, to which only a job has access.
 
 use super::{kernel_module, pci};
+use crate::facts::view::place::SLURM_CONF;
 use crate::facts::{Host, Job, NvmlState, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
@@ -59,9 +60,7 @@ pub(super) fn submit(host: &Host, system: Job, finding: Finding, count: usize) -
 
 /// The first partition of Slurm's configuration whose nodes have GPUs, if its text tells.
 fn partition(host: &Host) -> Option<String> {
-    const FILES: [&str; 3] =
-        ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf"];
-    let text = FILES.iter().find_map(|file| host.text(file).ok().flatten())?;
+    let text = SLURM_CONF.iter().find_map(|file| host.text(file).ok().flatten())?;
     let value = |line: &str, key: &str| {
         let mut words = line.split_whitespace().filter_map(|word| word.split_once('='));
         words.find_map(|(name, value)| name.eq_ignore_ascii_case(key).then(|| value.to_owned()))

@@ -10,7 +10,7 @@ use crate::status::Status;
 
 const CUDNN: &str = "libcudnn.so.9";
 
-/// The libraries that cuDNN 9 consists of, beside the one that loads them.
+/// The libraries that cuDNN 9 consists of, besides the one that loads them.
 const PARTS: [&str; 8] = [
     "libcudnn_ops.so.9",
     "libcudnn_cnn.so.9",

@@ -5,6 +5,7 @@ use yolo_base::format;
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
+use crate::facts::view::meminfo::bytes_of;
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
@@ -28,11 +29,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let text = host.text("/proc/meminfo")?.unwrap_or_default();
-    let field = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        line.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok()).map(|number| number << 10)
-    };
-    let (Some(limit), Some(used)) = (field("CommitLimit"), field("Committed_AS")) else {
+    let (Some(limit), Some(used)) = (bytes_of(&text, "CommitLimit"), bytes_of(&text, "Committed_AS")) else {
         return Ok(Vec::new());
     };
     let left = limit.saturating_sub(used);

@@ -4,6 +4,7 @@
 use yolo_base::format;
 
 use crate::facts::Host;
+use crate::facts::view::meminfo::{bytes_of, number_of};
 use crate::finding::Finding;
 
 /// Less than this part of the memory is not worth mentioning.
@@ -12,22 +13,20 @@ const NOTABLE: u64 = 5;
 /// Adds the largest of them to a finding about little memory.
 pub(super) fn name(host: &Host, finding: Finding, total: u64) -> Finding {
     let Some(text) = host.text("/proc/meminfo").ok().flatten() else { return finding };
-    let field = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        line.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0)
-    };
-    let reserved = field("Hugetlb").max(field("HugePages_Total") * field("Hugepagesize")) << 10;
-    let in_files = field("Shmem") << 10;
-    let of_kernel = field("SUnreclaim") << 10;
+    let bytes = |name: &str| bytes_of(&text, name).unwrap_or(0);
+    let pages = |name: &str| number_of(&text, name).unwrap_or(0);
+    let reserved = bytes("Hugetlb").max(pages("HugePages_Total").saturating_mul(bytes("Hugepagesize")));
+    let in_files = bytes("Shmem");
+    let of_kernel = bytes("SUnreclaim");
     let is_notable = |bytes: u64| bytes > total / NOTABLE;
     if is_notable(reserved) {
-        return huge_pages(host, finding, reserved, field("HugePages_Total"), field("HugePages_Free"));
+        return huge_pages(host, finding, reserved, pages("HugePages_Total"), pages("HugePages_Free"));
     }
     if is_notable(in_files) {
         return finding
             .seen(format!("files in memory (/dev/shm, tmpfs) hold {}", format::memory(in_files)))
             .remedy(
-                "delete files that nobody needs from /dev/shm, /tmp and other file systems in memory: the command lists them; \
+                "delete files that nobody needs from /dev/shm, /tmp and other file systems in memory, which these commands list; \
                  those of other runs and programs stay until then",
             )
             .command("df -h -t tmpfs")

@@ -56,8 +56,7 @@ pub(in crate::checks) fn port_here(url: &str) -> Option<u16> {
 
 fn run(host: &Host, _: &Intent) -> Answer {
     // The network check of WSL knows what its address means.
-    let is_wsl = host.place() == Place::Wsl;
-    if is_wsl {
+    if host.place() == Place::Wsl {
         return Ok(Vec::new());
     }
     host.env(HTTPS_PROXY)?;

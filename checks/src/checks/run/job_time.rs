@@ -15,7 +15,7 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// Hardly a run is shorter than this.
+/// Hardly any run is shorter than this.
 const SHORT: u64 = 15 * 60;
 const NOTABLE: u64 = 2 * 3600;
 

@@ -1,6 +1,10 @@
 //! Whether a launcher starts `yolo train` several times on this machine: srun starts its command once for each task, torchrun
 //! and mpirun once for each rank. `yolo train` starts its ranks itself, so each copy would use all GPUs.
 
+use yolo_base::env::{
+    LOCAL_WORLD_SIZE, SLURM_PROCID, SLURM_STEP_ID, SLURM_STEP_TASKS_PER_NODE, TORCHELASTIC_RUN_ID,
+};
+
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -14,6 +18,9 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
+/// The number that Slurm gives the shell of `salloc` (`SLURM_INTERACTIVE_STEP`), which it starts once.
+const INTERACTIVE_STEP: &str = "4294967290";
+
 fn run(host: &Host, intent: &Intent) -> Answer {
     if !intent.run {
         return Ok(Vec::new());
@@ -24,14 +31,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let value = set(name)?;
         value.split(['(', ',']).next()?.trim().parse::<usize>().ok()
     };
-    let in_step = set("SLURM_PROCID").is_some() && set("SLURM_STEP_ID").is_none_or(|id| id != "4294967290");
+    let in_step = set(SLURM_PROCID).is_some() && set(SLURM_STEP_ID).is_none_or(|id| id != INTERACTIVE_STEP);
     let launchers = [
-        ("srun", number("SLURM_STEP_TASKS_PER_NODE").filter(|_| in_step), "srun --ntasks=1 yolo train …"),
-        (
-            "torchrun",
-            number("LOCAL_WORLD_SIZE").filter(|_| set("TORCHELASTIC_RUN_ID").is_some()),
-            "yolo train …",
-        ),
+        ("srun", number(SLURM_STEP_TASKS_PER_NODE).filter(|_| in_step), "srun --ntasks=1 yolo train …"),
+        ("torchrun", number(LOCAL_WORLD_SIZE).filter(|_| set(TORCHELASTIC_RUN_ID).is_some()), "yolo train …"),
         ("mpirun", number("OMPI_COMM_WORLD_LOCAL_SIZE"), "yolo train …"),
     ];
     let several = launchers

@@ -1,5 +1,5 @@
 //! Whether the options of libtorch's memory allocator can be read. libtorch stops at the first GPU tensor if
-//! one cannot: the rules here are those of libtorch 2.11, asked with one value after the other.
+//! one cannot. The rules here are those of libtorch 2.11, found by giving it one value after another.
 
 use crate::change::Change;
 use crate::facts::Host;
@@ -8,7 +8,7 @@ use crate::intent::Intent;
 use crate::shell_quote::quote;
 
 /// Both are read by libtorch 2.11; the first is the older name.
-const VARIABLES: [&str; 2] = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
+pub(in crate::checks) const VARIABLES: [&str; 2] = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
 
 /// The form of an option's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

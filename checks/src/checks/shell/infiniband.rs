@@ -56,7 +56,7 @@ impl Port {
         format!("{ADAPTERS}/{}/ports/{}", self.adapter, self.number)
     }
 
-    /// An address of the port; `None` if the table has no such entry.
+    /// The address of an entry; `None` if it is unknown, and `Some(None)` if the entry is empty.
     fn address(&self, host: &Host, entry: u32) -> Option<Option<Ipv6Addr>> {
         let text = host.text(&format!("{}/gids/{entry}", self.folder())).ok()?;
         Some(

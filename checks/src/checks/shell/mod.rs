@@ -1,6 +1,6 @@
 //! Environment variables and the PATH.
 
-mod allocator;
+pub(super) mod allocator;
 mod infiniband;
 mod program;
 mod snap;

@@ -16,6 +16,7 @@ const FILES: (u64, u64) = (256, 128);
 const LOCKED: u64 = 1 << 30;
 /// Addresses that a rank reserves beyond the memory of machine and cards: libraries, and stacks of threads.
 const ADDRESSES: u64 = 16 << 30;
+
 pub(super) static CHECK: Check = Check {
     question: "Are this shell's limits high enough?",
     reports: &[

@@ -10,7 +10,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
 
-/// Threads of the user's session, and those of a rank beside its workers: of CUDA, of NCCL and of the
+/// Threads of the user's session, and those of a rank besides its workers: of CUDA, of NCCL and of the
 /// supervisor. libtorch has one for each core of the machine, shared among the ranks.
 const THREADS: (u64, u64) = (24, 24);
 /// Workers of a rank, if the run does not say.

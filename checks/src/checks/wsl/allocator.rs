@@ -1,14 +1,12 @@
 //! Whether the allocator is told to use expandable segments in WSL. Several Windows drivers fail with them
 //! when memory is mapped (microsoft/WSL and pytorch threads of 2026): "CUDA driver error", or a rank that
-//! stands still.
+//! hangs.
 
+use crate::checks::shell::allocator::VARIABLES;
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
-
-/// libtorch reads both names.
-const NAMES: [&str; 2] = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
 
 pub(super) static CHECK: Check = Check {
     question: "Is CUDA's allocator set to an option that can fail in WSL?",
@@ -22,7 +20,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let mut findings = Vec::new();
-    for name in NAMES {
+    for name in VARIABLES {
         let Some(value) = host.env(name)? else { continue };
         let is_on = value
             .split(',')

@@ -1,4 +1,4 @@
-//! Faults of WSL that bug reports of 2026 describe: a kernel on which runs stand still, CUDA graphs that fail
+//! Faults of WSL that bug reports of 2026 describe: a kernel on which runs hang, CUDA graphs that fail
 //! on Blackwell, units of the container toolkit that start CUDA too early, and the limit of page-locked memory.
 //! Most machines with these versions train, so this is information.
 

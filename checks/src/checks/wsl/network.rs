@@ -71,7 +71,7 @@ fn no_route(host: &Host) -> Finding {
     let finding = match mode.as_str() {
         "nat" => return finding.command(super::SHUTDOWN),
         "none" => finding.remedy("remove `networkingMode=none` from .wslconfig, then shut WSL down from Windows"),
-        // Which the present setting is, another one may work: NAT asks least of Windows.
+        // Whatever the present setting is, another one may work: NAT requires the least of Windows.
         mode => finding
             .because(format!(
                 "with networkingMode={mode}, WSL takes its network from Windows' own adapters, and none was passed on: a VPN, a \

@@ -28,10 +28,12 @@ pub(super) fn disabled(host: &Host, answers: [&String; 2]) -> Option<Finding> {
     if services.is_empty() {
         // The path in WSL's error ends with the service that it could not start.
         let code = exe_output::code(answer).unwrap_or_default();
-        services.push(match () {
-            () if code.contains("HNS") => NEEDED[3],
-            () if code.contains("HCS") || code.contains("CreateVm") => NEEDED[2],
-            () => NEEDED[0],
+        services.push(if code.contains("HNS") {
+            NEEDED[3]
+        } else if code.contains("HCS") || code.contains("CreateVm") {
+            NEEDED[2]
+        } else {
+            NEEDED[0]
         });
     }
     let names: Vec<String> = services

@@ -51,21 +51,28 @@ fn reclaimable(arcstats: &str) -> u64 {
     value("size").unwrap_or(0).saturating_sub(value("c_min").unwrap_or(0))
 }
 
+/// A number of /proc/meminfo, most of which count units of 1024 bytes.
+pub(crate) fn number_of(text: &str, name: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    value.split_whitespace().next()?.parse().ok()
+}
+
+/// An amount of memory in /proc/meminfo, in bytes.
+pub(crate) fn bytes_of(text: &str, name: &str) -> Option<u64> {
+    number_of(text, name)?.checked_mul(1024)
+}
+
 impl Memory {
     /// From the text of /proc/meminfo, in which kB means 1024 bytes.
     pub(crate) fn from_meminfo(text: &str) -> Option<Self> {
-        let field = |name: &str| {
-            let line = text.lines().find(|line| line.starts_with(name))?;
-            let number: u64 = line[name.len()..].split_whitespace().next()?.parse().ok()?;
-            number.checked_mul(1024)
-        };
-        let total = field("MemTotal:")?;
+        let field = |name: &str| bytes_of(text, name);
+        let total = field("MemTotal")?;
         Some(Self {
             total,
             // Kernels before 3.14 do not estimate what is available; WSL 1 does not either.
-            available: field("MemAvailable:").or_else(|| field("MemFree:")).unwrap_or(total),
-            swap_total: field("SwapTotal:").unwrap_or(0),
-            swap_free: field("SwapFree:").unwrap_or(0),
+            available: field("MemAvailable").or_else(|| field("MemFree")).unwrap_or(total),
+            swap_total: field("SwapTotal").unwrap_or(0),
+            swap_free: field("SwapFree").unwrap_or(0),
         })
     }
 }

@@ -55,6 +55,10 @@ impl Job {
     }
 }
 
+/// Where Slurm keeps its configuration.
+pub(crate) const SLURM_CONF: [&str; 3] =
+    ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf"];
+
 impl Host {
     /// What surrounds this system. Without a sign of anything else, it is a machine.
     pub fn place(&self) -> Place {
@@ -110,12 +114,10 @@ impl Host {
                 .any(|folder| self.exists(&format!("{}/{name}", folder.trim_end_matches('/'))) == Ok(true))
         };
         let has_file = |path: &&str| self.exists(path) == Ok(true);
-        const OF_SLURM: [&str; 3] =
-            ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf"];
         self.job().or_else(|| {
             if self.place() != Place::Machine {
                 None
-            } else if has_command("sbatch") || OF_SLURM.iter().any(has_file) {
+            } else if has_command("sbatch") || SLURM_CONF.iter().any(has_file) {
                 Some(Job::Slurm)
             } else if has_command("pbsnodes") || has_file(&"/etc/pbs.conf") {
                 Some(Job::Pbs)

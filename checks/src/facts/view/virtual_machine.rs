@@ -32,7 +32,7 @@ impl Guest {
 
 /// What vendor or product of the machine are called, in lower case; the first that applies wins. Machines in a
 /// cloud often have the names of the program that runs them as well.
-const NAMES: [(&str, Guest); 14] = [
+const NAMES: [(&str, Guest); 16] = [
     ("virtualbox", Guest::Desktop("VirtualBox")),
     ("innotek", Guest::Desktop("VirtualBox")),
     ("parallels", Guest::Desktop("Parallels")),
@@ -47,14 +47,28 @@ const NAMES: [(&str, Guest); 14] = [
     ("vultr", Guest::Cloud("Vultr")),
     ("scaleway", Guest::Cloud("Scaleway")),
     ("qemu", Guest::Qemu),
+    // QEMU as Red Hat names it, and old versions of it.
+    ("kvm", Guest::Qemu),
+    ("bochs", Guest::Qemu),
 ];
 
 impl Host {
+    /// Whether this is known to be a virtual machine, whose devices the host's IOMMU may redirect.
+    pub(crate) fn is_virtual_machine(&self) -> bool {
+        // Xen says so for its own guests and for those of clouds, so that it is no kind of its own.
+        let is_xen = || self.firmware("sys_vendor").contains("xen");
+        self.guest().is_some() || is_xen()
+    }
+
+    /// What the firmware says, in lower case.
+    fn firmware(&self, name: &str) -> String {
+        let text = self.text(&format!("/sys/class/dmi/id/{name}")).ok().flatten();
+        text.unwrap_or_default().to_lowercase()
+    }
+
     /// The kind of virtual machine that this system is known to be.
     pub fn guest(&self) -> Option<Guest> {
-        let file =
-            |name: &str| self.text(&format!("/sys/class/dmi/id/{name}")).ok().flatten().unwrap_or_default();
-        let (vendor, product) = (file("sys_vendor").to_lowercase(), file("product_name").to_lowercase());
+        let (vendor, product) = (self.firmware("sys_vendor"), self.firmware("product_name"));
         if vendor.contains("microsoft") && product.trim() == "virtual machine" {
             // Azure's machines have the names of Hyper-V's, and its agent.
             let is_azure = self.exists("/var/lib/waagent") == Ok(true);
@@ -73,13 +87,16 @@ mod tests {
 
     use super::{Guest, Host};
 
+    /// A machine whose firmware has these names.
+    fn named(vendor: &str, product: &str) -> Host {
+        let files =
+            json!({ "/sys/class/dmi/id/sys_vendor": vendor, "/sys/class/dmi/id/product_name": product });
+        Host::from_value(json!({ "version": 1, "os": "linux", "files": files })).unwrap().0
+    }
+
     #[test]
     fn guests_are_known_by_vendor_and_product() {
-        let guest = |vendor: &str, product: &str| {
-            let files =
-                json!({ "/sys/class/dmi/id/sys_vendor": vendor, "/sys/class/dmi/id/product_name": product });
-            Host::from_value(json!({ "version": 1, "os": "linux", "files": files })).unwrap().0.guest()
-        };
+        let guest = |vendor: &str, product: &str| named(vendor, product).guest();
         assert_eq!(guest("innotek GmbH\n", "VirtualBox\n"), Some(Guest::Desktop("VirtualBox")));
         assert_eq!(guest("VMware, Inc.\n", "VMware20,1\n"), Some(Guest::VmWare));
         assert_eq!(
@@ -90,6 +107,17 @@ mod tests {
         assert_eq!(guest("Microsoft Corporation\n", "Virtual Machine\n"), Some(Guest::HyperV));
         assert_eq!(guest("Microsoft Corporation\n", "Surface Laptop 5\n"), None);
         assert_eq!(guest("Google\n", "Google Compute Engine\n"), Some(Guest::Cloud("Google Compute Engine")));
+        assert_eq!(guest("Red Hat\n", "KVM\n"), Some(Guest::Qemu));
         assert_eq!(guest("ASUS\n", "System Product Name\n"), None);
+    }
+
+    #[test]
+    fn every_guest_is_a_virtual_machine_and_so_is_one_of_xen() {
+        for (vendor, product) in
+            [("QEMU\n", "Standard PC\n"), ("Hetzner\n", "vServer\n"), ("Xen\n", "HVM domU\n")]
+        {
+            assert!(named(vendor, product).is_virtual_machine(), "{vendor}");
+        }
+        assert!(!named("Supermicro\n", "AS -4124GS-TNR\n").is_virtual_machine());
     }
 }

@@ -88,8 +88,8 @@ fn blocked(facts: &WindowsFacts, request: &WslRequest) -> Option<Blocked> {
     if facts.wsl.trouble == Some(Trouble::VirtualizationOff) && facts.features == Features::InEffect {
         return blocked(Trouble::VirtualizationOff.to_string(), remedy(Trouble::VirtualizationOff));
     }
-    // An installation would fail in the same way.
-    if let Some(trouble @ Trouble::ServiceDisabled) = facts.wsl.trouble {
+    // Installing WSL would fail in the same way.
+    if let Some(trouble @ (Trouble::ServiceDisabled | Trouble::Forbidden)) = facts.wsl.trouble {
         return blocked(trouble.to_string(), remedy(trouble));
     }
     None
@@ -353,6 +353,13 @@ mod tests {
         reported.wsl.trouble = Some(Trouble::VirtualizationOff);
         reported.features = Features::InEffect;
         assert!(blocked(reported).contains("Virtual Machine Platform"));
+        for (trouble, why) in
+            [(Trouble::ServiceDisabled, "service that WSL needs"), (Trouble::Forbidden, "a policy")]
+        {
+            let mut reported = healthy();
+            reported.wsl.trouble = Some(trouble);
+            assert!(blocked(reported).contains(why));
+        }
         assert!(
             blocked(WindowsFacts { architecture: "aarch64".to_owned(), ..healthy() }).contains("aarch64")
         );

@@ -23,7 +23,7 @@ pub(crate) enum Features {
     NotInstalled,
     /// It has installed them, and Windows has not restarted since.
     RestartDue,
-    /// It has installed them before Windows last started.
+    /// It had installed them before Windows last started.
     InEffect,
 }
 

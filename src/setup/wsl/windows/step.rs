@@ -58,7 +58,7 @@ pub(crate) enum Needs {
 #[derive(Debug)]
 pub(super) struct Note {
     pub(super) what: String,
-    /// How it is taken back.
+    /// How it is undone.
     pub(super) steps: Vec<Step>,
     /// Why it stays, or what of it.
     pub(super) stays: Option<&'static str>,

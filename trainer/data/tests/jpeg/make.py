@@ -4,24 +4,16 @@ OpenCV decodes from each. The pictures are random, so nobody else has rights to 
     python -m pip install opencv-python-headless==5.0.0.93 pillow numpy
     python make.py
 """
-import hashlib
-import io
-import pathlib
+import functools
 
 import cv2
 import numpy
-from PIL import Image
 
-FOLDER = pathlib.Path(__file__).parent
-SAMPLING = {name: getattr(cv2, f"IMWRITE_JPEG_SAMPLING_FACTOR_{name}") for name in ("411", "420", "422", "440", "444")}
+import pictures
+from pictures import FOLDER, SAMPLING
+
 RANDOM = numpy.random.default_rng(20261123)
-
-
-def picture(width, height):
-    """Smooth colors with noise."""
-    coarse = RANDOM.integers(0, 256, (height // 4 + 1, width // 4 + 1, 3), dtype=numpy.uint8)
-    smooth = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC).astype(int)
-    return numpy.clip(smooth + RANDOM.integers(-20, 20, smooth.shape), 0, 255).astype(numpy.uint8)
+picture = functools.partial(pictures.picture, RANDOM)
 
 
 def write(name, data):
@@ -35,10 +27,8 @@ def with_opencv(name, image, **options):
     return data
 
 
-def with_pillow(name, image, mode="RGB", **options):
-    buffer = io.BytesIO()
-    Image.fromarray(image[:, :, ::-1]).convert(mode).save(buffer, "JPEG", **options)
-    write(name, buffer.getvalue())
+def with_pillow(name, image, **options):
+    write(name, pictures.with_pillow(image, **options))
 
 
 def main():
@@ -57,9 +47,7 @@ def main():
     with_pillow("cmyk", picture(45, 35), mode="CMYK")
     with_pillow("rgb", picture(45, 35), keep_rgb=True)
     for orientation in range(1, 9):
-        exif = Image.Exif()
-        exif[0x112] = orientation
-        with_pillow(f"exif-{orientation}", picture(24, 13), exif=exif.tobytes())
+        write(f"exif-{orientation}", pictures.with_orientation(picture(24, 13), orientation))
     whole = with_opencv("whole", picture(64, 48), SAMPLING_FACTOR=SAMPLING["420"])
     write("without-end", whole[: len(whole) * 2 // 3])
     write("bytes-after-the-end", whole + b"something else")
@@ -68,10 +56,7 @@ def main():
         damaged[place] ^= 0x15
     write("damaged", bytes(damaged))
 
-    lines = []
-    for file in sorted(FOLDER.glob("*.jpg")):
-        pixels = cv2.cvtColor(cv2.imread(str(file), cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
-        lines.append(f"{file.name} {pixels.shape[1]} {pixels.shape[0]} {hashlib.sha256(pixels.tobytes()).hexdigest()}")
+    lines = [pictures.decoded(file.name, file) for file in sorted(FOLDER.glob("*.jpg"))]
     (FOLDER / "pixels.txt").write_text("\n".join(lines) + "\n")
 
 

@@ -6,26 +6,19 @@ not progressive: of such files OpenCV smooths what later scans would have refine
     python -m pip install opencv-python-headless==5.0.0.93 pillow numpy
     python make_sizes.py
 """
-import hashlib
-import io
+import functools
 import pathlib
 import tempfile
 import zipfile
 
 import cv2
 import numpy
-from PIL import Image
 
-FOLDER = pathlib.Path(__file__).parent
-SAMPLING = {name: getattr(cv2, f"IMWRITE_JPEG_SAMPLING_FACTOR_{name}") for name in ("411", "420", "422", "440", "444")}
+import pictures
+from pictures import FOLDER, SAMPLING, with_orientation, with_pillow
+
 RANDOM = numpy.random.default_rng(20261125)
-
-
-def picture(width, height):
-    """Smooth colors with noise."""
-    coarse = RANDOM.integers(0, 256, (height // 4 + 1, width // 4 + 1, 3), dtype=numpy.uint8)
-    smooth = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC).astype(int)
-    return numpy.clip(smooth + RANDOM.integers(-20, 20, smooth.shape), 0, 255).astype(numpy.uint8)
+picture = functools.partial(pictures.picture, RANDOM)
 
 
 def encoded(image, number, sampling=None):
@@ -35,12 +28,6 @@ def encoded(image, number, sampling=None):
     if sampling:
         flags += [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, SAMPLING[sampling]]
     return cv2.imencode(".jpg", image, flags)[1].tobytes()
-
-
-def with_pillow(image, mode, **options):
-    buffer = io.BytesIO()
-    Image.fromarray(image[:, :, ::-1]).convert(mode).save(buffer, "JPEG", **options)
-    return buffer.getvalue()
 
 
 def compressed(data):
@@ -69,9 +56,7 @@ def files():
     for side in range(1, 66, 2):
         yield f"{number:03}-gray", encoded(cv2.cvtColor(picture(side, 66 - side), cv2.COLOR_BGR2GRAY), number)
         yield f"{number:03}-cmyk", with_pillow(picture(66 - side, side), "CMYK", quality=int(RANDOM.integers(1, 96)))
-        exif = Image.Exif()
-        exif[0x112] = number % 8 + 1
-        yield f"{number:03}-exif", with_pillow(picture(side, 41), "RGB", exif=exif.tobytes(), subsampling=number % 3)
+        yield f"{number:03}-exif", with_orientation(picture(side, 41), number % 8 + 1, subsampling=number % 3)
         number += 1
 
 
@@ -83,12 +68,11 @@ def main():
             # From memory, OpenCV would refuse files that are cut off.
             path = pathlib.Path(folder, "file.jpg")
             path.write_bytes(data)
-            pixels = cv2.imread(str(path), cv2.IMREAD_COLOR)
-            if pixels is None:
+            line = pictures.decoded(f"{name}.jpg", path)
+            if line is None:
                 continue
             archive.writestr(zipfile.ZipInfo(f"{name}.jpg"), data, zipfile.ZIP_DEFLATED)
-            digest = hashlib.sha256(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB).tobytes()).hexdigest()
-            lines.append(f"{name}.jpg {pixels.shape[1]} {pixels.shape[0]} {digest}")
+            lines.append(line)
     (FOLDER / "sizes.txt").write_text("\n".join(lines) + "\n")
 
 

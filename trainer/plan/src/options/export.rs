@@ -13,7 +13,7 @@ pub struct ExportOptions {
     /// Weights to export: a file, a URL or a pretrained model [default: yolov5s.pt]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub weights: Option<String>,
-    /// Formats to write, beside the weights: torchscript, onnx, torch (a state dict), yolov5 (a .pt for its scripts) and safetensors [default: torchscript]
+    /// Formats to write, next to the weights: torchscript, onnx, torch (a state dict), yolov5 (a .pt for its scripts) and safetensors [default: torchscript]
     #[arg(
         long,
         visible_alias = "include",

@@ -33,7 +33,7 @@ pub struct ValOptions {
     /// Confidence threshold below which detections are discarded [default: 0.001]
     #[arg(long, value_parser = decimal, allow_negative_numbers = true, value_name = "CONFIDENCE", help_heading = "Validation")]
     pub conf_thres: Option<f64>,
-    /// IoU threshold for non-maximum suppression; published numbers on COCO have 0.65 [default: 0.6]
+    /// IoU threshold for non-maximum suppression; published COCO results use 0.65 [default: 0.6]
     #[arg(long, value_parser = decimal, allow_negative_numbers = true, value_name = "IOU", help_heading = "Validation")]
     pub iou_thres: Option<f64>,
     /// Maximum number of detections per image [default: 300]

@@ -34,6 +34,7 @@ mod resume;
 mod resume_ranks;
 mod resume_yolov5;
 mod screen;
+mod source_files;
 mod sources;
 mod train;
 mod train_checks;
@@ -124,7 +125,7 @@ impl Task {
         }
     }
 
-    /// Whether the run has a folder for what it writes. An export writes beside the weights.
+    /// Whether the run has a folder for what it writes. An export writes next to the weights.
     pub fn has_folder(&self) -> bool {
         !matches!(self, Self::Export(_))
     }

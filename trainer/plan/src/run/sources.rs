@@ -10,14 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use super::addresses::{Address, camera, shown_address};
 use super::screen::screen;
+use super::source_files::{
+    does_not_exist, has_extension, is_pattern, is_readable, is_video, of_folder, of_pattern, readable,
+};
 use super::video::{Video, VideoKind};
 use super::{Need, PlanContext};
-use crate::dataset::{IMAGE_EXTENSIONS, Places, is_image, path_in_list};
+use crate::dataset::{Places, path_in_list};
 use crate::error::PlanError;
-
-/// Extensions of videos that YOLOv5 accepts.
-const VIDEO_EXTENSIONS: [&str; 12] =
-    ["asf", "avi", "gif", "m4v", "mkv", "mov", "mp4", "mpeg", "mpg", "ts", "webm", "wmv"];
 
 /// A picture in which objects are to be found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,64 +197,6 @@ impl Finder<'_> {
     }
 }
 
-/// Whether a file is a picture or a video by its extension.
-fn is_readable(path: &Path) -> bool {
-    is_image(path) || is_video(path)
-}
-
-fn is_video(path: &Path) -> bool {
-    has_extension(path, &VIDEO_EXTENSIONS)
-}
-
-/// The pictures and videos in a folder, not those in its folders, as YOLOv5 sorts them.
-fn of_folder(folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
-    let unreadable = |error| {
-        PlanError::new(format!("cannot list the folder {}: {error}", folder.display()))
-            .with_hint("allow yourself to read it, or name the files in it")
-    };
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if !hidden && is_readable(&path) && !path.is_dir() {
-            found.push(path);
-        }
-    }
-    Ok(sorted(found))
-}
-
-/// Whether a source can match several files.
-fn is_pattern(source: &str) -> bool {
-    source.contains(['*', '?', '['])
-}
-
-/// The pictures and videos that match a pattern with `*`, `?`, `[…]` or `**` in a folder, whose own name is no pattern;
-/// of a folder that does, those in it.
-fn of_pattern(source: &str, folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
-    let folder = folder.to_str().ok_or_else(|| does_not_exist(source))?;
-    let pattern = Path::new(&glob::Pattern::escape(folder)).join(source);
-    let matches = glob::glob(&pattern.to_string_lossy()).map_err(|error| {
-        PlanError::usage(format!("--source {source} is not a valid pattern: {error}"))
-            .with_hint("put [ and ] around characters that stand for themselves: [*]")
-    })?;
-    let mut found = Vec::new();
-    // A folder that cannot be listed has no pictures that could be read.
-    for path in matches.filter_map(Result::ok) {
-        if path.is_dir() {
-            found.extend(of_folder(&path)?);
-        } else if is_readable(&path) {
-            found.push(path);
-        }
-    }
-    Ok(sorted(found))
-}
-
-/// Python sorts paths as strings, not component by component.
-fn sorted(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
-    paths.sort_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
-    paths
-}
-
 /// Parts pictures from videos, and gives each a name of its own: of equal ones, all but the first get a number.
 fn with_names(entries: Vec<Entry>) -> Sources {
     let stem = |entry: &Entry| match entry {
@@ -299,28 +240,6 @@ fn with_names(entries: Vec<Entry>) -> Sources {
         }
     }
     sources
-}
-
-fn has_extension(path: &Path, extensions: &[&str]) -> bool {
-    let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
-    extension.is_some_and(|extension| extensions.contains(&extension.as_str()))
-}
-
-fn readable() -> String {
-    // These are pictures of YOLOv5, which are named and skipped.
-    let pictures: Vec<&str> =
-        IMAGE_EXTENSIONS.into_iter().filter(|extension| !matches!(*extension, "dng" | "pfm")).collect();
-    format!(
-        "yolo predict reads pictures ({}) and videos ({})",
-        pictures.join(", "),
-        VIDEO_EXTENSIONS.join(", ")
-    )
-}
-
-fn does_not_exist(source: &str) -> PlanError {
-    PlanError::new(format!("--source {source} does not exist")).with_hint(
-        "name a picture, a video, a folder, a pattern in quotes, a URL, or a .txt file with a path per line",
-    )
 }
 
 /// The error for a source that names nothing.

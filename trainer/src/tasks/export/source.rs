@@ -21,7 +21,7 @@ pub(super) struct Source {
     pub(super) computes_half: bool,
     /// Whether formats with operations have folded normalizations.
     pub(super) fuse: bool,
-    /// Plain values that the weights file has beside the model: fitness, training options, git commit, date.
+    /// Plain values that the weights file has besides the model: fitness, training options, git commit, date.
     pub(super) facts: Vec<(String, Value)>,
     /// (B, channels, height, width) in single precision.
     pub(super) images: Tensor,

@@ -17,7 +17,7 @@ pub struct ValidateOptions {
     pub hybrid: bool,
     /// The result has the detections of each image.
     pub keep_detections: bool,
-    /// Suppression of a batch runs beside the network on the next one. Without it, the times of both are those of
+    /// Suppression of a batch runs while the network computes the next one. Without it, the times of both are those of
     /// each alone.
     pub overlap: bool,
 }

@@ -22,7 +22,7 @@ def stand_in(module, name):
 
 
 def source_of(cls):
-    """Stands in for the source of a class, which the format contains beside its name."""
+    """Stands in for the source of a class, which the format contains besides its name."""
     return ["# the source of a class\n"], 1, f"{cls.__name__}.py"
 
 

@@ -1,0 +1,130 @@
+//! The condition of a card: errors, heat, power, and its link to the machine.
+
+use crate::catalogue::{Area, Entry};
+use crate::status::Status;
+
+pub(super) const ROWS: &[Entry] = &[
+    Entry {
+        id: "gpu.lost",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "A GPU is lost",
+        cause: "the card no longer responds on the PCI bus; usual causes are its power supply, heat, a riser or its slot; programs that used it have failed",
+        remedy: Some(
+            "restart the machine; if it happens again, reseat the card, check its power cables \
+                and cooling, and try another slot; until then, exclude it from --device",
+        ),
+        fix: None,
+        detects: &["gpu-lost-xid79", "power-cable-missing", "gpu-reset-required"],
+    },
+    Entry {
+        id: "gpu.xid",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "A GPU reported an error that requires a reset",
+        cause: "the driver logged a hardware or firmware error; until the card is reset, programs that use \
+                it may hang or fail",
+        remedy: Some(
+            "restart the machine; if the error returns, check the card's power supply, cooling \
+                and slot",
+        ),
+        fix: None,
+        detects: &["xid-109-154-gsp"],
+    },
+    Entry {
+        id: "gpu.recovery-action",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "The driver asks for a GPU to be reset",
+        cause: "after a fault the driver remembers what has to be done with the card; until then it lists the card \
+                as usual, but programs on it fail",
+        remedy: Some("stop the programs that use the card and reset it, or restart the machine"),
+        fix: None,
+        detects: &["nvml-recovery-action"],
+    },
+    Entry {
+        id: "gpu.memory-errors",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "A GPU's memory has errors",
+        cause: "data in this memory may be wrong, and the driver stops programs that read it (Xid 48, 94, \
+                95)",
+        remedy: Some("reset the card; if the errors return, have it replaced"),
+        fix: None,
+        detects: &["ecc-uncorrected"],
+    },
+    Entry {
+        id: "gpu.power-brake",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "A GPU is throttled by its power supply",
+        cause: "the power supply or the motherboard signals the card to slow down, often to a quarter of its speed",
+        remedy: Some(
+            "check the power supply, its cables to the card, and the event log of the server's management controller (BMC)",
+        ),
+        fix: None,
+        detects: &["throttle-power-brake"],
+    },
+    Entry {
+        id: "gpu.hot",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "A GPU is throttled because of heat",
+        cause: "a hot card lowers its clocks until it cools down, and all ranks wait for the slowest",
+        remedy: Some(
+            "clean the fans and improve the airflow; a lower power limit (nvidia-smi -pl) also \
+                helps",
+        ),
+        fix: None,
+        detects: &["throttle-thermal", "gpu-fan-stuck"],
+    },
+    Entry {
+        id: "gpu.power-cap",
+        area: Area::Gpu,
+        status: Status::Info,
+        title: "A GPU's power limit is below its default",
+        cause: "a lower limit slows the GPU down under load; laptops lower it on battery power",
+        remedy: Some("raise the limit, or plug the laptop in"),
+        fix: None,
+        detects: &["throttle-power-cap"],
+    },
+    Entry {
+        id: "gpu.boost-off",
+        area: Area::Gpu,
+        status: Status::Info,
+        title: "A laptop's GPU stays at its base power",
+        cause: "the service nvidia-powerd lets the GPU use power that the CPU does not need (Dynamic Boost); without it \
+                the GPU is slower under load",
+        remedy: Some("start the service now and whenever the machine starts"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "gpu.link-narrow",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "A GPU uses only part of its PCIe link",
+        cause: "images and gradients travel over this link; a narrow link makes the card wait, especially \
+                with several GPUs",
+        remedy: Some(
+            "move the card to a full-width slot, replace the riser, or check the slot's \
+                bifurcation setting in the firmware",
+        ),
+        fix: None,
+        detects: &["pcie-link-degraded"],
+    },
+    Entry {
+        id: "gpu.link-errors",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "A PCIe link has errors",
+        cause: "failed packets are sent again, which takes time; if the link gets worse, the card drops \
+                off the bus",
+        remedy: Some(
+            "reseat the card, replace the riser or cable, or lower the slot's PCIe generation in \
+                the firmware",
+        ),
+        fix: None,
+        detects: &["pcie-aer-errors"],
+    },
+];

@@ -1,0 +1,69 @@
+//! Direct traffic between GPUs.
+
+use crate::catalogue::{Area, Entry};
+use crate::status::Status;
+
+pub(super) const ROWS: &[Entry] = &[
+    Entry {
+        id: "gpu.peer-redirected",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "The IOMMU redirects traffic between GPUs",
+        cause: "IOMMU translation, or access control (ACS) on PCIe bridges, redirects direct GPU-to-GPU traffic (P2P), which some motherboards do not handle: training hangs at the first exchange, with all GPUs at 100%",
+        remedy: Some(
+            "if a run hangs at its start, disable P2P (slower), or add iommu=pt to the \
+                kernel command line and restart",
+        ),
+        fix: None,
+        detects: &["p2p-iommu-acs-hang"],
+    },
+    Entry {
+        id: "gpu.peer-fault",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "Direct traffic between these GPUs hangs",
+        cause: "these cards or this driver version have a known problem with direct GPU-to-GPU traffic (P2P): the first exchange never completes",
+        remedy: Some("disable P2P (slower), or update the driver"),
+        fix: None,
+        detects: &["p2p-driver-bug", "p2p-blackwell-workstation", "p2p-blackwell-topo-ok-hang"],
+    },
+    Entry {
+        id: "gpu.peer-silent",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "Direct traffic between these GPUs may be corrupted",
+        cause: "with this driver, copies between two of these cards were reported to be corrupted without an \
+                error: the loss becomes NaN only with several cards",
+        remedy: Some(
+            "let --deep compare direct copies with copies through memory; if they differ, set NCCL_P2P_DISABLE=1 and \
+             try another driver version",
+        ),
+        fix: None,
+        detects: &["p2p-silent-corruption"],
+    },
+    Entry {
+        id: "gpu.peer-patched",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "The driver is patched for direct traffic between GPUs",
+        cause: "the version of the kernel module ends in -p2p: a patch lets GeForce cards communicate directly, which \
+                NVIDIA's own driver does not offer; on some machines it corrupts data",
+        remedy: Some(
+            "let --deep compare direct copies with copies through memory; if they differ, set NCCL_P2P_DISABLE=1, or \
+             install NVIDIA's own driver",
+        ),
+        fix: None,
+        detects: &["p2p-patched-driver"],
+    },
+    Entry {
+        id: "gpu.peer-none",
+        area: Area::Gpu,
+        status: Status::Info,
+        title: "GPUs communicate through system memory",
+        cause: "with NVIDIA's own driver these cards have no direct path over PCIe; NCCL uses shared memory instead, which is \
+                normal",
+        remedy: None,
+        fix: None,
+        detects: &["p2p-geforce-none"],
+    },
+];

@@ -1,0 +1,35 @@
+//! How a folder is opened to which this user may not write. It depends on whose folder it is: a user can change the
+//! permissions of their own ones, and gets those that belong to root after `sudo` back from an administrator.
+
+use crate::change::Change;
+use crate::facts::{Host, Stat};
+use crate::finding::Finding;
+use crate::shell_quote::quote;
+
+/// The finding, with the owner and the permissions of the folder and the way to open it.
+pub(super) fn open(host: &Host, finding: Finding, folder: &str, stat: &Stat) -> Finding {
+    /// What the owner of a folder may do with it: read, write and enter.
+    const OWNER: u32 = 0o700;
+    let mode = stat.mode.as_deref().unwrap_or("of unknown permissions");
+    let user = host.user().ok().and_then(|user| user.uid);
+    let finding = finding.seen(format!(
+        "permissions {mode}, owner {}",
+        stat.uid.map_or("unknown".to_owned(), |uid| uid.to_string())
+    ));
+    let read_only =
+        host.file_system(folder).is_ok_and(|disk| disk.options.iter().any(|option| option == "ro"));
+    if read_only {
+        return finding
+            .because("its disk is mounted read-only")
+            .remedy("remount the disk as writable, or set YOLO_HOME to a folder on another disk");
+    }
+    match (stat.uid, user) {
+        (Some(owner), Some(user)) if owner == user => finding
+            .command(format!("chmod u+rwx {}", quote(folder)))
+            .change(Change::Permissions { path: folder.to_owned(), add: OWNER }),
+        (Some(0), Some(user)) => finding
+            .because("it belongs to root, perhaps because a command with `sudo` made it, and this user may not write to it")
+            .command(format!("sudo chown -R {user} {}", quote(folder))),
+        _ => finding.because("it belongs to another user"),
+    }
+}
