@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::path::Path;
 
 use tch::TchError;
 use tch_distributed::ErrorKind;
@@ -57,6 +58,13 @@ impl TrainError {
     pub fn at(mut self, place: impl std::fmt::Display) -> Self {
         self.message = format!("{place}: {}", self.message);
         self
+    }
+
+    /// Puts the file in front of the message, unless the message already begins with it.
+    #[must_use]
+    pub fn at_file(self, file: &Path) -> Self {
+        let name = file.display().to_string();
+        if self.message.starts_with(&name) { self } else { self.at(name) }
     }
 
     /// The cause is on this rank, whatever the error says about others.
@@ -198,6 +206,13 @@ mod tests {
         let error = TrainError::new("channels differ").with_hint("check the YAML file").at("layer 7");
         assert_eq!(error.to_string(), "layer 7: channels differ");
         assert_eq!(error.hint().as_deref(), Some("check the YAML file"));
+    }
+
+    #[test]
+    fn a_file_is_named_once() {
+        let at = |message: &str| TrainError::new(message).at_file(Path::new("/b.onnx")).to_string();
+        assert_eq!(at("/b.onnx cannot be written"), "/b.onnx cannot be written");
+        assert_eq!(at("the graph is empty"), "/b.onnx: the graph is empty");
     }
 
     #[test]

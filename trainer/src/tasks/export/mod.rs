@@ -50,7 +50,7 @@ pub fn run(context: &Context, plan: &RunPlan, task: &ExportTask) -> Result<Endin
                 state_dict::write_safetensors(&source, &replacement).map(|found| found.to_string())
             }
         }
-        .map_err(|error| error.at(file.path.display()))?;
+        .map_err(|error| error.at_file(&file.path))?;
         if context.asked_to_stop() {
             context.reporter.send(&Event::Interrupted { resume_from: None });
             return Ok(Ending::Interrupted);

@@ -74,7 +74,9 @@ impl Encoder {
         part.push(format!(".{}.part", std::process::id()));
         let mut arguments: Vec<OsString> = ["-nostdin", "-v", "error", "-y"].map(Into::into).to_vec();
         if pace.is_none() {
-            arguments.extend(["-use_wallclock_as_timestamps", "1"].map(Into::into));
+            // ffmpeg rounds the times of frames to this rate, 25 unless it is named, and drops those that become equal. H.264
+            // derives from it what a player must be able to decode, so it is not higher than cameras need.
+            arguments.extend(["-use_wallclock_as_timestamps", "1", "-framerate", "120"].map(Into::into));
         }
         arguments.extend(["-f", "rawvideo", "-pix_fmt", "rgb24", "-s"].map(Into::into));
         arguments.push(format!("{}x{}", size[1], size[0]).into());
@@ -161,6 +163,29 @@ fn unwritable(path: &Path, why: &str) -> TrainError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// At 50 frames per second, as fast cameras send them.
+    #[test]
+    fn frames_keep_their_times_and_none_is_lost() {
+        let Ok(ffmpeg) = Ffmpeg::find() else {
+            println!("skipped: ffmpeg is not installed");
+            return;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("camera.mp4");
+        let mut encoder = Encoder::start(&ffmpeg, &path, [48, 64], None).unwrap();
+        for _ in 0..50 {
+            encoder.add(Image { width: 64, height: 48, data: vec![128; 64 * 48 * 3] }).unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        encoder.finish().unwrap();
+        let count =
+            ["-v", "error", "-count_frames", "-show_entries", "stream=nb_read_frames", "-of", "csv=p=0"];
+        let counted = std::process::Command::new("ffprobe").args(count).arg(&path).output().unwrap();
+        let frames: usize = String::from_utf8_lossy(&counted.stdout).trim().parse().unwrap();
+        // ffmpeg reads several at once when it starts.
+        assert!(frames > 30, "{frames} of 50 frames");
+    }
 
     #[test]
     fn a_pace_is_a_fraction() {
