@@ -203,6 +203,15 @@ fn a_file_that_was_edited_in_the_same_lines_needs_force_and_is_kept() {
 }
 
 #[test]
+fn lines_that_were_added_at_the_end_stay() {
+    let home = Home::new();
+    home.fix("CUDA_LAUNCH_BLOCKING");
+    std::fs::write(home.env_file(), home.text() + "export MINE=1\n").unwrap();
+    home.run("undo last --yes").succeeded();
+    assert_eq!(home.text(), "export MINE=1\n");
+}
+
+#[test]
 fn a_file_that_the_user_removed_is_nothing_to_undo() {
     let home = Home::new();
     home.fix("CUDA_LAUNCH_BLOCKING");

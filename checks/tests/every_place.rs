@@ -169,11 +169,12 @@ fn add(commands: &mut Commands, place: &'static str, recording: Value, intent: &
 }
 
 /// Programs that exist on some distributions only.
-const PROGRAMS: [(&[&str], &[&str]); 9] = [
+const PROGRAMS: [(&[&str], &[&str]); 10] = [
     (&["apt ", "dpkg ", "update-initramfs"], &["ubuntu", "mint", "pop", "debian"]),
     (&["ubuntu-drivers"], &["ubuntu", "mint"]),
     (&["system76-"], &["pop"]),
-    (&["dnf ", "rpm ", "akmods --"], &["fedora", "nobara", "rocky", "amazon"]),
+    (&["dnf ", "akmods --"], &["fedora", "nobara", "rocky", "amazon"]),
+    (&["rpm "], &["fedora", "nobara", "rocky", "amazon", "leap", "tumbleweed"]),
     (&["zypper "], &["leap", "tumbleweed"]),
     (&["pacman ", "mkinitcpio"], &["arch", "manjaro"]),
     (&["mhwd "], &["manjaro"]),

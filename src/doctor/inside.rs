@@ -11,6 +11,9 @@ use yolo_checks::{Area, Finding, Remedy, Status, entry};
 use crate::cli::DoctorArgs;
 use crate::in_wsl::{InWslError, Wsl};
 
+/// What does not concern Windows once WSL is set up: libtorch is installed there, and runs go there.
+pub(super) const SETTLED: [&str; 2] = ["libraries.libtorch-missing", "windows.trains-in-wsl"];
+
 /// What the doctor in WSL answered.
 #[derive(Debug)]
 pub(super) struct Inside {

@@ -80,6 +80,7 @@ fn examine(
         printer.say(format_args!("recorded in {}", file.display()));
     }
     let inside = wsl.filter(|_| !host.is_recorded()).map(|wsl| Inside::ask(wsl, args));
+    leave_out_settled(&mut report, inside.as_ref());
     let show = |report: &Report<'_>, fixed| {
         let is_json = args.json;
         printer.result(if is_json {
@@ -103,8 +104,16 @@ fn examine(
     let host = machine::this_host(&dirs);
     let mut report = Report::of(&host, &intent, &selection);
     fix::mark_applied(&mut report, &dirs);
+    leave_out_settled(&mut report, inside.as_ref());
     show(&report, Some(fixed.steps));
     Ok(exit_status(&report, inside.as_ref()))
+}
+
+/// Windows needs less if the doctor inside WSL has answered.
+fn leave_out_settled(report: &mut Report<'_>, inside: Option<&Inside>) {
+    if inside.is_some_and(|inside| inside.why_not().is_none()) {
+        report.leave_out(&inside::SETTLED);
+    }
 }
 
 fn exit_status(report: &Report<'_>, inside: Option<&Inside>) -> u8 {

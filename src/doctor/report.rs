@@ -28,6 +28,13 @@ impl<'a> Report<'a> {
         Self { host, intent, verdicts, took: began.elapsed() }
     }
 
+    /// Leaves these findings out.
+    pub(super) fn leave_out(&mut self, ids: &[&str]) {
+        for verdict in &mut self.verdicts {
+            verdict.findings.retain(|finding| !ids.contains(&finding.id));
+        }
+    }
+
     /// The findings, grouped by area.
     pub(super) fn findings(&self) -> Vec<&Finding> {
         let mut findings: Vec<&Finding> =

@@ -22,7 +22,8 @@ pub(crate) fn for_explorer(text: &str) -> Cow<'_, str> {
         // WSL mounts the drives below /mnt unless a setting says otherwise.
         let drives = Drives::of_this_system().points();
         let known = FOLDERS.into_iter().chain(drives).map(str::to_owned);
-        let roots = known.chain(here).chain(home);
+        // Results are below a folder that the command names, such as that of --project.
+        let roots = known.chain(here).chain(home).chain(named());
         Some(roots.filter(|root| root.len() > 1 && root.starts_with('/')).collect())
     });
     match &*ROOTS {

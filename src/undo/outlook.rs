@@ -191,13 +191,33 @@ fn file(path: &Path, before: Option<&str>, after: Option<&str>, folder: &Path) -
         };
         return Ok(Found::Other { why, can_force: true });
     };
+    let before = before.as_deref().unwrap_or_default();
+    if let Some(merged) = added_at_an_end(before, after, present) {
+        return Ok(Found::Merged(merged));
+    }
     // Only lines that the change wrote are undone: what it wrote is the ancestor of both.
-    match diffy::merge_bytes(after, present, before.as_deref().unwrap_or_default()) {
+    match diffy::merge_bytes(after, present, before) {
         Ok(merged) if merged != *present => Ok(Found::Merged(merged)),
         _ => Ok(Found::Other {
             why: format!("{} was edited since, in the same lines", path.display()),
             can_force: true,
         }),
+    }
+}
+
+/// The lines that were only added before or after everything else, with what was there before the change. A merge takes
+/// lines next to each other for the same place. A section that the change began may hold the added lines, so it stays.
+fn added_at_an_end(before: &[u8], after: &[u8], present: &[u8]) -> Option<Vec<u8>> {
+    let sections =
+        |text: &[u8]| text.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"[")).count();
+    let is_whole = |text: &[u8]| text.is_empty() || text.ends_with(b"\n");
+    if sections(before) != sections(after) || !is_whole(before) || !is_whole(after) {
+        return None;
+    }
+    match (present.strip_prefix(after), present.strip_suffix(after)) {
+        (Some(rest), _) => Some([before, rest].concat()),
+        (_, Some(start)) if is_whole(start) => Some([start, before].concat()),
+        _ => None,
     }
 }
 
@@ -264,4 +284,21 @@ fn how(step: &Step, found: &Found) -> Option<String> {
             format!("remove /opt/yolo from the distribution {distribution}, and nothing else")
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_at_the_end_are_kept_unless_a_section_of_the_change_holds_them() {
+        let merged = |before: &str, after: &str, present: &str| {
+            added_at_an_end(before.as_bytes(), after.as_bytes(), present.as_bytes())
+                .map(|text| String::from_utf8(text).unwrap())
+        };
+        assert_eq!(merged("", "A=1\n", "A=1\nB=2\n").as_deref(), Some("B=2\n"));
+        assert_eq!(merged("C=3\n", "C=3\nA=1\n", "B=2\nC=3\nA=1\n").as_deref(), Some("B=2\nC=3\n"));
+        assert_eq!(merged("", "[wsl2]\nmemory=8GB\n", "[wsl2]\nmemory=8GB\nswap=0\n"), None);
+        assert_eq!(merged("", "A=1\n", "A=2\n"), None);
+    }
 }

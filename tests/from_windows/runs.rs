@@ -53,6 +53,24 @@ fn a_yaml_with_windows_paths_and_lists_is_read() {
 }
 
 #[test]
+fn results_in_a_named_folder_of_the_distribution_are_said_for_explorer() {
+    let Some(pc) = Pc::with_linux_variables(&json!({ "YOLO_DRIVE_Z": "" })) else { return };
+    if cfg!(windows) {
+        return;
+    }
+    // A folder that is neither below the home folder nor on a drive.
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let name = folder.path().file_name().unwrap().to_str().unwrap();
+    let project = format!(r"\\wsl.localhost\Ubuntu\var\tmp\{name}");
+    let data = in_linux(&pc.user.path().join("squares").join("squares.yaml"));
+    let output = pc
+        .run(&[&TRAIN[..], &["--epochs", "1", "--data", &data, "--project", &project]].concat())
+        .succeeded();
+    let said = format!(r"{project}\exp\weights\best.pt");
+    assert!(output.stdout.contains(&said), "`{said}` is not in:\n{}", output.stdout);
+}
+
+#[test]
 fn paths_that_lead_nowhere_are_usage_errors() {
     let Some(pc) = Pc::with_linux(false) else { return };
     for (path, part) in [

@@ -77,8 +77,8 @@ pub(crate) fn install_for(host: &Host, card: Option<Generation>) -> Vec<String> 
 pub(crate) fn advice(host: &Host) -> Option<&'static str> {
     match host.family()? {
         Family::NixOs => Some(
-            "add `hardware.graphics.enable = true;`, `hardware.nvidia.open = true;` and \
-             `services.xserver.videoDrivers = [ \"nvidia\" ];` to configuration.nix, apply it, and restart",
+            "add `nixpkgs.config.allowUnfree = true;`, `hardware.graphics.enable = true;`, \
+             `hardware.nvidia.open = true;` and `services.xserver.videoDrivers = [ \"nvidia\" ];` to configuration.nix, apply it, and restart",
         ),
         Family::Nvidia => Some(
             "the driver is a part of this system: install its updates from NVIDIA, or flash the board again",
@@ -110,11 +110,19 @@ fn of_red_hat(host: &Host, distribution: &Distribution, family: Family, old: boo
     };
     let kernel = host.kernel_release().unwrap_or_default();
     let package = if old { "cuda-drivers" } else { "nvidia-open" };
-    vec![
+    // The module is built by dkms, which RHEL and its relatives have in EPEL only.
+    let epel = (family == Family::RedHat).then(|| {
+        let number = release.trim_start_matches("rhel");
+        format!(
+            "sudo dnf install https://dl.fedoraproject.org/pub/epel/epel-release-latest-{number}.noarch.rpm"
+        )
+    });
+    let commands = [
         format!("sudo dnf config-manager --add-repo {REPOSITORIES}/{release}/x86_64/cuda-{release}.repo"),
         format!("sudo dnf install {}", devel_package(host, &kernel, "$(uname -r)")),
         format!("sudo dnf install {package}"),
-    ]
+    ];
+    epel.into_iter().chain(commands).collect()
 }
 
 /// openSUSE signs the open module; the libraries come from NVIDIA's repository.
@@ -125,8 +133,11 @@ fn of_suse(family: Family, old: bool) -> Vec<String> {
     };
     let module =
         if old { "nvidia-driver-G06-kmp-default" } else { "nvidia-open-driver-G06-signed-kmp-default" };
+    // The two come from different repositories, whose newest versions may differ.
+    let version = format!("$(rpm -q --queryformat '%{{VERSION}}' {module} | cut -d_ -f1)");
     vec![
         format!("sudo zypper addrepo --refresh {place} NVIDIA"),
-        format!("sudo zypper install {module} nvidia-compute-utils-G06"),
+        format!("sudo zypper install {module}"),
+        format!("sudo zypper install nvidia-compute-utils-G06={version}"),
     ]
 }

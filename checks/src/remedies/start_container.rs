@@ -31,7 +31,7 @@ pub(crate) fn start_with(host: &Host, finding: Finding, what: Start) -> Finding 
     let docker = docker_option(what);
     match host.place() {
         Place::Docker | Place::DockerInWsl => finding.command(format!("docker run {docker} …")),
-        Place::Podman => finding.command(format!("podman run {} …", podman_option(what, &docker))),
+        Place::Podman => of_podman(finding, what, &docker),
         Place::Apptainer => of_apptainer(finding, what),
         Place::Pod => of_pod(finding, what),
         Place::Lxc => of_lxc(host, finding, what),
@@ -59,6 +59,20 @@ fn docker_option(what: Start) -> String {
         Start::Cores(count) => format!("--cpus={count}"),
         Start::Mps => "--gpus all --ipc=host -v /tmp/nvidia-mps:/tmp/nvidia-mps".to_owned(),
     }
+}
+
+fn of_podman(finding: Finding, what: Start, docker: &str) -> Finding {
+    let command = format!("podman run {} …", podman_option(what, docker));
+    if !matches!(what, Start::Gpus(_)) {
+        return finding.command(command);
+    }
+    finding
+        .remedy(
+            "start the container with the GPUs; if Podman does not know the device, install the NVIDIA Container Toolkit on \
+             the host and let it describe the GPUs first (CDI)",
+        )
+        .command("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml  # on the host")
+        .command(command)
 }
 
 /// Podman takes GPUs by their CDI names, the rest as Docker does.

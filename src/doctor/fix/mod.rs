@@ -9,7 +9,7 @@ mod variables;
 
 use serde_json::{Value, json};
 use yolo_base::format::count;
-use yolo_checks::Change;
+use yolo_checks::{Change, shell_profile};
 
 use self::plan::PlannedChange;
 use super::report::Report;
@@ -39,8 +39,9 @@ pub(super) struct Fixed {
 
 /// Marks findings that an earlier `--fix` has fixed for every shell that reads its file.
 pub(super) fn mark_applied(report: &mut Report<'_>, dirs: &YoloDirs) {
+    let profile = shell_profile(report.host);
     for verdict in &mut report.verdicts {
-        variables::mark_applied(&mut verdict.findings, dirs);
+        variables::mark_applied(&mut verdict.findings, profile, dirs);
     }
 }
 
@@ -66,7 +67,7 @@ pub(super) fn fix(
         matches!(change.change, Change::Variable { .. }) && *result == ChangeResult::Done
     };
     if changes.iter().zip(&results).any(sets_variable) {
-        let [here, everywhere] = shell::sourcing(&variables::file(dirs));
+        let [here, everywhere] = shell::sourcing(&variables::file(dirs), shell_profile(report.host));
         printer.say("to apply the variables in this shell, type");
         printer.say(format_args!("  {here}"));
         printer.say("and to apply them in every new shell, type");

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-/// The commands that source a file of variables in this shell, and in every new one.
-pub(super) fn sourcing(file: &Path) -> [String; 2] {
+/// The commands that source a file of variables in this shell, and in every new one, which reads `profile`.
+pub(super) fn sourcing(file: &Path, profile: &str) -> [String; 2] {
     let here = format!(". {}", yolo_checks::shell_quote::quote(&file.to_string_lossy()));
     // The line is one argument of the second command, in quotation marks that it does not contain.
     let line = if here.contains('\'') && !here.contains(['"', '$', '`', '\\', '!']) {
@@ -11,7 +11,7 @@ pub(super) fn sourcing(file: &Path) -> [String; 2] {
     } else {
         format!("'{}'", here.replace('\'', r"'\''"))
     };
-    [here, format!("echo {line} >> ~/.bashrc")]
+    [here, format!("echo {line} >> {profile}")]
 }
 
 #[cfg(test)]
@@ -26,7 +26,7 @@ mod tests {
             let file = home.path().join(name).join("env.sh");
             fs_err::create_dir_all(file.parent().unwrap()).unwrap();
             fs_err::write(&file, "export FOUND=yes\n").unwrap();
-            let [here, everywhere] = sourcing(&file);
+            let [here, everywhere] = sourcing(&file, "~/.bashrc");
             assert!(!here.contains('\n') && !everywhere.contains('\n'));
             let script = format!("{here}; echo $FOUND; unset FOUND; {everywhere}; . ~/.bashrc; echo $FOUND");
             let bash = std::process::Command::new("bash")
@@ -38,11 +38,11 @@ mod tests {
             assert_eq!(String::from_utf8_lossy(&bash.stdout), "yes\nyes\n", "{script}");
         }
         assert_eq!(
-            sourcing(Path::new("/home/mara/env.sh")),
+            sourcing(Path::new("/home/mara/env.sh"), "~/.bashrc"),
             [". /home/mara/env.sh", "echo '. /home/mara/env.sh' >> ~/.bashrc"]
         );
         assert_eq!(
-            sourcing(Path::new("/my home/env.sh")),
+            sourcing(Path::new("/my home/env.sh"), "~/.bashrc"),
             [". '/my home/env.sh'", r#"echo ". '/my home/env.sh'" >> ~/.bashrc"#]
         );
     }

@@ -25,13 +25,13 @@ pub(super) fn contains(dirs: &YoloDirs, change: &Change) -> bool {
 }
 
 /// Marks findings that the file already fixes: the user only has to source it.
-pub(super) fn mark_applied(findings: &mut [Finding], dirs: &YoloDirs) {
+pub(super) fn mark_applied(findings: &mut [Finding], profile: &str, dirs: &YoloDirs) {
     for finding in findings {
         let Some(remedy) = finding.remedy.as_mut().filter(|remedy| !remedy.changes.is_empty()) else {
             continue;
         };
         if remedy.changes.iter().all(|change| contains(dirs, change)) {
-            let [here, everywhere] = shell::sourcing(&file(dirs));
+            let [here, everywhere] = shell::sourcing(&file(dirs), profile);
             "`yolo doctor --fix` has written a file that fixes this once the shell sources it; the second \
              command does so in every new shell"
                 .clone_into(&mut remedy.text);

@@ -46,11 +46,17 @@ fn places() -> Vec<Place> {
     let mut places = Vec::new();
     if let Some(root) = std::env::var_os(LIBTORCH).filter(|value| !value.is_empty()) {
         // A libtorch that the user names is used or refused, but never passed over.
-        return vec![Place { what: "LIBTORCH", root: PathBuf::from(root) }];
+        return vec![Place { what: "LIBTORCH", root: without_links(Path::new(&root)) }];
     }
     places.extend(of_python().map(|root| Place { what: "Python's torch", root }));
     places.extend(installed().into_iter().map(|root| Place { what: "the installed libtorch", root }));
     places
+}
+
+/// The folder itself, for programs that start in another folder. `yolo` ignores a LIBTORCH that is the link of its
+/// checkout, because cargo sets it for everything that it starts.
+fn without_links(root: &Path) -> PathBuf {
+    std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned())
 }
 
 /// The `torch` folder of the Python that `python3` starts. Torch is found, but not imported.
@@ -135,5 +141,15 @@ mod tests {
         assert_eq!(usable(Path::new("/nowhere"), true), Err("has no lib/libtorch_cpu.so".to_owned()));
         let nameless = libtorch(&[("lib/libtorch_cpu.so", "")]);
         assert_eq!(usable(nameless.path(), true), Err("does not state its version".to_owned()));
+    }
+
+    #[test]
+    fn the_link_of_a_checkout_is_followed() {
+        let root = libtorch(&[("lib/libtorch_cpu.so", "")]);
+        let checkout = tempfile::tempdir().unwrap();
+        let link = checkout.path().join(".libtorch");
+        std::os::unix::fs::symlink(root.path(), &link).unwrap();
+        assert_eq!(without_links(&link), std::fs::canonicalize(root.path()).unwrap());
+        assert_eq!(without_links(Path::new("/nowhere")), Path::new("/nowhere"));
     }
 }

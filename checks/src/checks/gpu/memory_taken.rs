@@ -19,10 +19,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let mut findings = Vec::new();
-    for gpu in host.gpus()?.into_iter().filter(|gpu| gpu.lost().is_none()) {
-        if !intent.devices.is_empty() && !intent.devices.contains(&gpu.index) {
-            continue;
-        }
+    let gpus = super::run_gpus::chosen(host, intent, host.gpus()?);
+    for gpu in gpus.into_iter().filter(|gpu| gpu.lost().is_none()) {
         let memory = match gpu.memory() {
             Ok(memory) => memory,
             Err(why) => {

@@ -1,18 +1,41 @@
 //! The GPUs of a run: which they are, how messages name them, and whether one stops the run.
 
+use yolo_base::env::CUDA_VISIBLE_DEVICES;
+use yolo_base::visible_devices::Visible;
+
+use super::visible_devices::seen;
 use crate::facts::{Fact, Gpu, Host, NvmlState};
 use crate::intent::Intent;
 use crate::status::Status;
 
-/// The working GPUs that the run uses: those it names, else all.
+/// The working GPUs that the run uses: those it names, else all that are its user's.
 pub(super) fn of_run(host: &Host, intent: &Intent) -> Fact<Vec<Gpu>> {
     if intent.cpu || host.nvml_state()? != NvmlState::Ready {
         return Ok(Vec::new());
     }
-    let mut gpus = host.gpus()?;
+    let mut gpus = chosen(host, intent, host.gpus()?);
     gpus.retain(|gpu| gpu.lost().is_none());
-    gpus.retain(|gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index));
     Ok(gpus)
+}
+
+/// The GPUs that the run names. If it names none, those of a batch job are the ones that CUDA_VISIBLE_DEVICES shows: the
+/// others are somebody else's.
+pub(super) fn chosen(host: &Host, intent: &Intent, mut gpus: Vec<Gpu>) -> Vec<Gpu> {
+    if !intent.devices.is_empty() {
+        gpus.retain(|gpu| intent.devices.contains(&gpu.index));
+        return gpus;
+    }
+    let value = host.job().and_then(|_| host.env(CUDA_VISIBLE_DEVICES).ok().flatten()).unwrap_or_default();
+    // If a lost card's number is unknown, so are the others'.
+    if gpus.iter().any(|gpu| !gpu.is_numbered()) {
+        return gpus;
+    }
+    if let Visible { devices, flaw: None } = seen(&value, &gpus)
+        && !devices.is_empty()
+    {
+        gpus.retain(|gpu| devices.contains(&gpu.index));
+    }
+    gpus
 }
 
 /// Whether this is native Linux or a container on it, as far as known; WSL and Windows have other
@@ -42,4 +65,27 @@ pub(super) fn label(gpu: &Gpu) -> String {
 pub(super) fn stops(host: &Host, intent: &Intent, gpu: &Gpu) -> Status {
     let only = host.gpus().is_ok_and(|gpus| gpus.len() == 1);
     if only || intent.devices.contains(&gpu.index) { Status::Error } else { Status::Warning }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_job_is_judged_by_its_own_cards() {
+        let indices = |env: serde_json::Value| {
+            let card = json!({ "name": "NVIDIA A40" });
+            let nvml = json!({ "driver_version": "580.95.05", "devices": [card, card, card] });
+            let recording = json!({ "version": 1, "os": "linux", "env": env, "nvml": nvml });
+            let host = Host::from_value(recording).unwrap().0;
+            let gpus = of_run(&host, &Intent::default()).unwrap();
+            gpus.iter().map(|gpu| gpu.index).collect::<Vec<_>>()
+        };
+        assert_eq!(indices(json!({ "SLURM_JOB_ID": "9", "CUDA_VISIBLE_DEVICES": "2" })), [2]);
+        assert_eq!(indices(json!({ "SLURM_JOB_ID": "9", "CUDA_VISIBLE_DEVICES": "7" })), [0, 1, 2]);
+        assert_eq!(indices(json!({ "SLURM_JOB_ID": "9" })), [0, 1, 2]);
+        assert_eq!(indices(json!({ "CUDA_VISIBLE_DEVICES": "2" })), [0, 1, 2]);
+    }
 }

@@ -79,7 +79,7 @@ fn flawed(host: &Host, intent: &Intent, value: &str, flaw: Flaw<'_>) -> Finding 
 }
 
 /// The numbers of the visible cards, in the variable's order.
-fn seen<'a>(value: &'a str, gpus: &[Gpu]) -> Visible<'a, usize> {
+pub(super) fn seen<'a>(value: &'a str, gpus: &[Gpu]) -> Visible<'a, usize> {
     visible_devices(value, |entry| match entry {
         VisibleEntry::Number(index) if index < gpus.len() => Named::One(index),
         VisibleEntry::Number(_) => Named::Invalid,

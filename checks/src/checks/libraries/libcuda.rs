@@ -207,9 +207,14 @@ fn missing(host: &Host) -> Finding {
         Some(Family::Ubuntu | Family::OnUbuntu) => ubuntu.as_str(),
         _ => "sudo apt install libcuda1",
     };
+    // On RHEL and Amazon Linux the driver comes from NVIDIA's repository, which has other names than RPM Fusion.
+    let red_hat = match host.family() {
+        Some(Family::RedHat | Family::Amazon) => "sudo dnf install nvidia-driver-cuda",
+        _ => "sudo dnf install xorg-x11-drv-nvidia-cuda-libs",
+    };
     let package = host.package_command([
         debian,
-        "sudo dnf install xorg-x11-drv-nvidia-cuda-libs",
+        red_hat,
         "sudo zypper install nvidia-compute-G06",
         "sudo pacman -Syu nvidia-utils",
     ]);

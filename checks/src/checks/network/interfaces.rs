@@ -180,8 +180,9 @@ fn best<'a>(up: &[&'a Interface], intent: &Intent, host: &Host) -> Option<&'a In
 }
 
 fn master(host: &Host, name: &str) -> Result<Option<IpAddr>, Unknown> {
-    if let Ok(address) = name.parse() {
-        return Ok(Some(address));
+    if let Ok(address) = name.parse::<IpAddr>() {
+        // Loopback leads to no other machine, which the check of the master address says.
+        return Ok(Some(address).filter(|address| !address.is_loopback()));
     }
     Ok(host.addresses(name)?.into_iter().find(|address| address.is_ipv4() && !address.is_loopback()))
 }
