@@ -18,9 +18,10 @@ use support::markdown::Page;
 use yolo_checks::{Area, entry};
 
 /// Options of YOLOv5 that the pages name because `yolo` lacks them, or accepts and ignores them.
-const MISSING_OPTIONS: [&str; 9] = [
+const MISSING_OPTIONS: [&str; 10] = [
     "--simplify",
     "--bucket",
+    "--s3_upload_dir",
     "--entity",
     "--upload_dataset",
     "--bbox_interval",

@@ -36,6 +36,8 @@ pub(crate) struct Yolov5OnlyArgs {
     local_rank: Option<i64>,
     #[arg(long, value_name = "URL", hide = true)]
     bucket: Option<String>,
+    #[command(flatten)]
+    package: PackageOnlyArgs,
     #[arg(long = "ndjson-console", hide = true)]
     ndjson_console: bool,
     #[arg(long = "ndjson-file", hide = true)]
@@ -50,6 +52,57 @@ pub(crate) struct Yolov5OnlyArgs {
     cache_images: bool,
 }
 
+/// What the package `yolov5` from PyPI adds to `train.py`.
+#[derive(Debug, Args)]
+struct PackageOnlyArgs {
+    #[arg(long = "neptune_token", alias = "neptune-token", value_name = "TOKEN", hide = true)]
+    neptune_token: Option<String>,
+    #[arg(long = "neptune_project", alias = "neptune-project", value_name = "NAME", hide = true)]
+    neptune_project: Option<String>,
+    #[arg(long = "neptune_resume_id", alias = "neptune-resume-id", value_name = "ID", hide = true)]
+    neptune_resume_id: Option<String>,
+    #[arg(long = "s3_upload_dir", alias = "s3-upload-dir", value_name = "URL", hide = true)]
+    s3_upload_dir: Option<String>,
+    #[arg(long = "hf_model_id", alias = "hf-model-id", value_name = "ID", hide = true)]
+    hf_model_id: Option<String>,
+    #[arg(long = "hf_token", alias = "hf-token", value_name = "TOKEN", hide = true)]
+    hf_token: Option<String>,
+    #[arg(long = "hf_private", alias = "hf-private", hide = true)]
+    hf_private: bool,
+    #[arg(long = "hf_dataset_id", alias = "hf-dataset-id", value_name = "ID", hide = true)]
+    hf_dataset_id: Option<String>,
+    #[arg(long = "roboflow_token", alias = "roboflow-token", value_name = "TOKEN", hide = true)]
+    roboflow_token: Option<String>,
+    #[arg(long = "roboflow_upload", alias = "roboflow-upload", hide = true)]
+    roboflow_upload: bool,
+}
+
+impl PackageOnlyArgs {
+    /// The options of its tracking service, and whether they were given.
+    fn tracking(&self) -> [(&'static str, bool); 3] {
+        [
+            ("--neptune_token", self.neptune_token.is_some()),
+            ("--neptune_project", self.neptune_project.is_some()),
+            ("--neptune_resume_id", self.neptune_resume_id.is_some()),
+        ]
+    }
+
+    /// The first option that was given of those that upload or download. Tokens are among them, because nothing
+    /// but these services uses them; no message shows their values.
+    fn transfer(&self) -> Option<&'static str> {
+        let options = [
+            ("--s3_upload_dir", self.s3_upload_dir.is_some()),
+            ("--hf_model_id", self.hf_model_id.is_some()),
+            ("--hf_dataset_id", self.hf_dataset_id.is_some()),
+            ("--hf_token", self.hf_token.is_some()),
+            ("--hf_private", self.hf_private),
+            ("--roboflow_upload", self.roboflow_upload),
+            ("--roboflow_token", self.roboflow_token.is_some()),
+        ];
+        options.into_iter().find_map(|(name, given)| given.then_some(name))
+    }
+}
+
 impl Yolov5OnlyArgs {
     /// The warning about the options that were given, if there are any. A launcher adds `--local_rank` by itself, so
     /// it needs none `under_launcher`.
@@ -60,8 +113,9 @@ impl Yolov5OnlyArgs {
             ("--bbox_interval", self.bbox_interval.is_some()),
             ("--artifact_alias", self.artifact_alias.is_some()),
         ];
+        let tracking = tracking.into_iter().chain(self.package.tracking());
         let given = |(name, given): &(&str, bool)| given.then(|| (*name).to_owned());
-        let tracking: Vec<String> = tracking.iter().filter_map(given).collect();
+        let tracking: Vec<String> = tracking.filter_map(|option| given(&option)).collect();
         let mut parts = Vec::new();
         if !tracking.is_empty() {
             parts.push(format!(
@@ -79,7 +133,8 @@ impl Yolov5OnlyArgs {
                 if logs.len() == 1 { "has" } else { "have" }
             ));
         }
-        if self.local_rank.is_some() && !under_launcher {
+        // -1, the default of train.py, says that no launcher has started it, which is so.
+        if self.local_rank.is_some_and(|rank| rank != -1) && !under_launcher {
             parts.push(
                 "--local_rank has no effect: yolo starts its ranks itself (--device), and `yolo rank` takes their \
                  numbers from the launcher's environment"
@@ -101,6 +156,14 @@ impl Yolov5OnlyArgs {
             return error(
                 format!("--bucket {bucket}: yolo uploads nothing"),
                 "omit it, and copy the run folder when the run is complete, for example with `gcloud storage rsync`",
+            );
+        }
+        if let Some(option) = self.package.transfer() {
+            return error(
+                format!(
+                    "{option}: yolo uploads nothing, and downloads nothing from hubs that need an account"
+                ),
+                "omit it, download the data set before the run, and copy the run folder when the run is complete",
             );
         }
         let older = [
@@ -159,6 +222,16 @@ mod tests {
             parsed("--ndjson-console --ndjson-file").warning(false).unwrap(),
             "--ndjson-console and --ndjson-file have no effect: --json prints what happens as one JSON object per line"
         );
+        assert_eq!(
+            parsed("--neptune_token secret --neptune_project a/b --neptune_resume_id 7")
+                .warning(false)
+                .unwrap(),
+            "--neptune_token, --neptune_project and --neptune_resume_id have no effect, because yolo sends nothing to \
+             tracking services"
+        );
+        for option in ["--local_rank -1", "--local-rank=-1"] {
+            assert_eq!(parsed(option).warning(false), None, "what train.py has by default");
+        }
         for option in ["--local_rank=1", "--local-rank 1"] {
             assert_eq!(parsed(option).warning(true), None, "launchers add it");
         }
@@ -170,6 +243,21 @@ mod tests {
         assert!(parsed("--entity team").refuse().is_ok());
         assert!(parsed("--bucket=").refuse().is_ok(), "what train.py has by default");
         assert_eq!(refused("--bucket gs://mine").to_string(), "--bucket gs://mine: yolo uploads nothing");
+        for option in [
+            "--s3_upload_dir s3://mine",
+            "--hf_model_id me/cells",
+            "--hf_dataset_id me/cells",
+            "--hf_token secret",
+            "--hf-private",
+            "--roboflow_token secret",
+            "--roboflow-upload",
+        ] {
+            let name = option.split(' ').next().unwrap().replace("f-", "f_").replace("w-", "w_");
+            assert_eq!(
+                refused(option).to_string(),
+                format!("{name}: yolo uploads nothing, and downloads nothing from hubs that need an account")
+            );
+        }
         for (option, hint) in [
             ("--adam", "use --optimizer Adam"),
             ("--linear-lr", "omit it: the learning rate falls linearly unless --cos-lr is given"),

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use sha2::{Digest as _, Sha256};
-use yolo_data::image::decode::{decode, decode_bytes};
+use yolo_data::image::Image;
+use yolo_data::image::decode::{decode, decode_bytes, decode_into, decode_untrusted};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jpeg")
@@ -53,6 +54,34 @@ fn the_pixels_are_those_of_opencv_at_every_size_and_quality() {
     }
     assert!(differing.is_empty(), "{differing:#?}");
     assert!(expected.lines().count() > 400);
+}
+
+/// OpenCV decodes such a file with a warning, so a run should not end because of one.
+#[test]
+fn scans_before_a_damaged_one_are_decoded() {
+    let whole = std::fs::read(folder().join("420-61x47-progressive.jpg")).unwrap();
+    let last = whole.windows(2).rposition(|marker| marker == [0xFF, 0xDA]).unwrap();
+    let sound = decode_bytes(&[&whole[..last], &[0xFF, 0xD9]].concat()).unwrap();
+    assert_ne!(sound.data, decode_bytes(&whole).unwrap().data);
+    // Codes of ones only are invalid. After 0xFF, a zero byte belongs to it.
+    let mut bytes = whole;
+    let end = bytes.len() - 2;
+    let data = last + 10;
+    for (index, byte) in bytes[data..end].iter_mut().enumerate() {
+        *byte = if index % 2 == 0 { 0xFF } else { 0 };
+    }
+    bytes[end - 1] = 0;
+    let image = decode_bytes(&bytes).unwrap();
+    assert_eq!(image.data, sound.data);
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jpg");
+    std::fs::write(&path, &bytes).unwrap();
+    let mut image = Image::default();
+    let decoded = decode_into(&path, None, &mut Vec::new(), &mut image).unwrap();
+    assert_eq!(decoded.damage, Some("its compressed data is damaged, so pixels of it are wrong"));
+    let refused = decode_untrusted(&path, 1 << 20).unwrap_err().to_string();
+    assert!(refused.contains("damaged: its compressed data is damaged"), "{refused}");
 }
 
 proptest! {

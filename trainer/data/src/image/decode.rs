@@ -131,9 +131,34 @@ fn decode_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Resu
             let decoded = decode_whole_jpeg(&padded, window, image);
             decoded.map(|decoded| Decoded { damage: Some(ENDS_EARLY), ..decoded })
         }
+        Err(error @ JpegError::CorruptData(_)) => decode_sound_scans(bytes, window, image).map_err(|_| error),
         decoded => decoded,
     };
     decoded.map_err(|error| error.to_string())
+}
+
+/// Decodes the scans before the first one that the decoder refuses. In progressive files it refuses invalid codes, where
+/// libjpeg reads on with others; what it then makes of this scan and the later ones is noise. Without a sound scan, this
+/// is an error.
+fn decode_sound_scans(
+    bytes: &[u8],
+    window: Option<&Window>,
+    image: &mut Image,
+) -> Result<Decoded, JpegError> {
+    const START_OF_SCAN: [u8; 2] = [0xFF, 0xDA];
+    const END_OF_IMAGE: [u8; 2] = [0xFF, 0xD9];
+    let starts = bytes.windows(2).enumerate().filter(|(_, marker)| *marker == START_OF_SCAN);
+    // Before the first scan there is nothing to decode.
+    let ends: Vec<usize> = starts.map(|(at, _)| at).skip(1).collect();
+    let mut decode_until = |end: usize| {
+        let decoded = decode_whole_jpeg(&[&bytes[..end], &END_OF_IMAGE].concat(), window, image)?;
+        Ok(Decoded { damage: Some(DAMAGED), ..decoded })
+    };
+    let sound = ends.partition_point(|&end| decode_until(end).is_ok());
+    match ends[..sound].last() {
+        Some(&end) => decode_until(end),
+        None => Err(JpegError::UnexpectedEof),
+    }
 }
 
 fn decode_whole_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Result<Decoded, JpegError> {
@@ -175,6 +200,9 @@ fn decode_whole_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -
 /// The damage of a file that is cut off.
 const ENDS_EARLY: &str = "its data ends early, so a part of it is gray";
 
+/// That of a file with changed bytes.
+const DAMAGED: &str = "its compressed data is damaged, so pixels of it are wrong";
+
 /// What the decoder's warnings mean for the pixels. Bytes between two markers change none.
 fn damage(warnings: &[DecodeWarning]) -> Option<&'static str> {
     let ends_early = |warning: &DecodeWarning| matches!(warning, DecodeWarning::TruncatedData { .. });
@@ -182,7 +210,7 @@ fn damage(warnings: &[DecodeWarning]) -> Option<&'static str> {
     if warnings.iter().any(ends_early) {
         return Some(ENDS_EARLY);
     }
-    (!warnings.iter().all(is_harmless)).then_some("its compressed data is damaged, so pixels of it are wrong")
+    (!warnings.iter().all(is_harmless)).then_some(DAMAGED)
 }
 
 /// Lets `decoder` give only a window of an image of this width and height, and some pixels around it. Returns the first
