@@ -160,7 +160,7 @@ fn several_changes_of_one_file_are_undone_in_any_order_that_works() {
     home.fix("CUDA_LAUNCH_BLOCKING");
     let first = home.tree();
     home.fix("CUDA_CACHE_DISABLE");
-    // The first one alone would take the second with it.
+    // The second one notes the lines of the first above its own.
     let refused = home.run("undo 1 --yes");
     refused.failed_with(1, &["change 2 is in the same file and came later", "`yolo undo 2 1` undoes both"]);
     home.run("undo 2 --yes").succeeded();

@@ -52,6 +52,9 @@ pub(super) enum Found {
     After(u64),
     /// It was edited since, and these bytes are what remains without the change.
     Merged(Vec<u8>),
+    /// The same, where lines were only added at the beginning or the end. A later change of `yolo` that added them could
+    /// then not be undone any more, because it notes what was above or below them.
+    Extended(Vec<u8>),
     /// Something else is there; why it is not touched.
     Other { why: String, can_force: bool },
 }
@@ -82,12 +85,17 @@ pub(super) fn outlook(record: &Record, journal: &Path, all: &[Record], dirs: &Yo
         return Outlook::Stays { why: format!("change {later} installed it again") };
     }
     for (step, found) in &found {
-        if let Found::Other { why, can_force } = found {
-            let later = later_changes(record, step, all);
+        let later = later_changes(record, step, all);
+        let blocked = match found {
+            Found::Other { why, can_force } => Some((why.as_str(), *can_force)),
+            Found::Extended(_) if !later.is_empty() => Some(("", false)),
+            _ => None,
+        };
+        if let Some((why, can_force)) = blocked {
             let numbers: Vec<String> = later.iter().map(u64::to_string).collect();
             return match numbers.as_slice() {
                 [] => Outlook::Blocked {
-                    why: why.clone(),
+                    why: why.to_owned(),
                     hint: can_force.then(|| {
                         format!(
                             "edit the file yourself, or `yolo undo {} --force` restores the old one and keeps a copy \
@@ -95,13 +103,13 @@ pub(super) fn outlook(record: &Record, journal: &Path, all: &[Record], dirs: &Yo
                             record.number
                         )
                     }),
-                    can_force: *can_force,
+                    can_force,
                     later,
                 },
                 numbers => Outlook::Blocked {
                     why: format!("change {} is in the same file and came later", numbers.join(", ")),
                     hint: Some(format!("`yolo undo {} {}` undoes both", numbers.join(" "), record.number)),
-                    can_force: *can_force,
+                    can_force,
                     later,
                 },
             };
@@ -138,7 +146,7 @@ pub(super) fn find_in(record: &Record, step: &Step, folder: &Path, dirs: &YoloDi
     let belongs_to_download = matches!(step, Step::File { .. })
         && record.steps.iter().any(|step| matches!(step, Step::Download { .. }));
     match find(step, folder, dirs) {
-        Found::Other { .. } | Found::Merged(_) if belongs_to_download => Found::Before,
+        Found::Other { .. } | Found::Merged(_) | Found::Extended(_) if belongs_to_download => Found::Before,
         found => found,
     }
 }
@@ -193,7 +201,7 @@ fn file(path: &Path, before: Option<&str>, after: Option<&str>, folder: &Path) -
     };
     let before = before.as_deref().unwrap_or_default();
     if let Some(merged) = added_at_an_end(before, after, present) {
-        return Ok(Found::Merged(merged));
+        return Ok(Found::Extended(merged));
     }
     // Only lines that the change wrote are undone: what it wrote is the ancestor of both.
     match diffy::merge_bytes(after, present, before) {
@@ -271,7 +279,7 @@ fn how(step: &Step, found: &Found) -> Option<String> {
     let shown = step.path().map(|path| path.display().to_string()).unwrap_or_default();
     Some(match (step, found) {
         (_, Found::Before) => return None,
-        (Step::File { .. }, Found::Merged(_)) => {
+        (Step::File { .. }, Found::Merged(_) | Found::Extended(_)) => {
             format!("remove yolo's lines from {shown}, which was edited since, and keep the others")
         }
         (Step::File { before: None, .. }, _) => format!("remove {shown}"),

@@ -137,7 +137,7 @@ impl<'a> Undo<'a> {
     fn without(&self, record: &Record, step: &Step, folder: &Path) -> io::Result<Option<Vec<u8>>> {
         let Step::File { before, .. } = step else { return Ok(None) };
         Ok(match find_in(record, step, folder, self.dirs) {
-            Found::Merged(bytes) => Some(bytes),
+            Found::Merged(bytes) | Found::Extended(bytes) => Some(bytes),
             _ => saved(folder, before.as_deref())?,
         })
     }
