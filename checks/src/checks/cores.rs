@@ -24,7 +24,7 @@ fn count(list: &str) -> Option<usize> {
         let (first, last) = (first.parse::<usize>().ok()?, last.parse::<usize>().ok()?);
         last.checked_sub(first)?.checked_add(1)
     });
-    parts.sum()
+    parts.collect::<Option<Vec<_>>>()?.into_iter().try_fold(0, usize::checked_add)
 }
 
 #[cfg(test)]
@@ -35,5 +35,6 @@ mod tests {
     fn cores_are_counted_in_the_kernels_lists() {
         assert_eq!([count("0-127"), count("0-3,8"), count("17")], [Some(128), Some(5), Some(1)]);
         assert_eq!([count(""), count("3-1"), count("a-b")], [None; 3]);
+        assert_eq!(count("0-18446744073709551614,0-18446744073709551614"), None);
     }
 }

@@ -72,6 +72,14 @@ fn partition(host: &Host) -> Option<String> {
         .collect();
     text.lines().find_map(|line| {
         let of_partition = value(line, "Nodes")?;
-        nodes.iter().any(|names| of_partition.contains(names)).then(|| value(line, "PartitionName"))?
+        // `n1` must not be found in `n10`.
+        let inside = |letter: char| letter.is_ascii_alphanumeric() || "-_[]".contains(letter);
+        let is_named = |names: &String| {
+            of_partition.match_indices(names.as_str()).any(|(at, _)| {
+                !of_partition[..at].ends_with(inside) && !of_partition[at + names.len()..].starts_with(inside)
+            })
+        };
+        (of_partition == "ALL" && !nodes.is_empty() || nodes.iter().any(is_named))
+            .then(|| value(line, "PartitionName"))?
     })
 }

@@ -4,7 +4,7 @@
 use yolo_base::format;
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Container, Host};
+use crate::facts::{Container, Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
@@ -65,6 +65,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(vec![if total >= need {
         let text = format!("remove what an earlier run left in {PLACE}, if no run is active");
         finding.remedy(text).command(format!("rm -i {PLACE}/nccl-*"))
+    } else if matches!(host.place(), Place::Colab | Place::Kaggle) {
+        finding
+            .remedy("the service decides the size; let NCCL exchange tensors through sockets instead, which is slower")
+            .command("export NCCL_SHM_DISABLE=1")
     } else if is_pod(host) {
         finding
             .remedy(

@@ -27,7 +27,7 @@ pub(super) fn name(host: &Host, finding: Finding, total: u64) -> Finding {
             .seen(format!("files in memory (/dev/shm, tmpfs) hold {}", format::memory(in_files)))
             .remedy(
                 "delete files that nobody needs from /dev/shm, /tmp and other file systems in memory, which these commands list; \
-                 those of other runs and programs stay until then",
+                 leave those of programs that still run",
             )
             .command("df -h -t tmpfs")
             .command("ls -lS /dev/shm");

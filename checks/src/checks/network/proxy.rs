@@ -81,7 +81,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
     // Docker Desktop gives its host this name.
     Ok(vec![match (host.place(), value.rsplit_once(':')) {
         (Place::DockerInWsl, Some((_, rest))) => {
-            finding.command(format!("export {name}=http://host.docker.internal:{rest}"))
+            let scheme = value.split_once("://").map_or("http", |(scheme, _)| scheme.trim());
+            finding.command(format!("export {name}={scheme}://host.docker.internal:{rest}"))
         }
         _ => finding,
     }])

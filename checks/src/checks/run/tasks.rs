@@ -41,7 +41,6 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         .into_iter()
         .find_map(|(name, count, command)| Some((name, count.filter(|&count| count > 1)?, command)));
     let Some((name, count, command)) = several else { return Ok(Vec::new()) };
-    let title =
-        format!("{name} starts its command {count} times on this machine, once for each of {count} tasks");
+    let title = format!("{name} starts its command {count} times on this machine, once for each task");
     Ok(vec![Finding::new("run.several-tasks", title).command(command)])
 }
