@@ -25,9 +25,16 @@ pub(super) fn answered(answer: clap::Error, arguments: impl Iterator<Item = OsSt
     ExitCode::from(in_wsl::exit_status(u8::try_from(answer.exit_code()).unwrap_or(yolo_base::exit::USAGE)))
 }
 
-/// The command among these arguments. The options before it have no values.
+/// The command among these arguments: the first word that is none of an option. `--distribution` has a value.
 fn command(arguments: &[OsString]) -> Option<&str> {
-    arguments.iter().find(|argument| !argument.to_string_lossy().starts_with('-'))?.to_str()
+    let mut words = arguments.iter().map(|argument| argument.to_str().unwrap_or_default());
+    loop {
+        match words.next()? {
+            "--distribution" => drop(words.next()),
+            option if option.starts_with('-') => {}
+            command => return Some(command),
+        }
+    }
 }
 
 /// Says which option names a file that stands alone: `yolo export best.pt`.

@@ -45,6 +45,10 @@ pub(super) fn get(
                 Ok(path) => {
                     plan_context.fetched.insert(address.clone(), path);
                 }
+                // What is wrong here is wrong for every address.
+                Err(SetupError::Fetch(error)) if error.is_disk() || error.is_offline() => {
+                    return Err(SetupError::Fetch(error).into());
+                }
                 // As with files, a picture that is not there costs only itself.
                 Err(error) => {
                     plan_context.unavailable.insert(address.clone(), error.to_string());

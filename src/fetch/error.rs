@@ -242,7 +242,7 @@ impl FetchError {
     }
 
     /// Whether nothing failed but that downloads are disabled.
-    fn is_offline(&self) -> bool {
+    pub(crate) fn is_offline(&self) -> bool {
         match self {
             Self::Offline { .. } => true,
             Self::NoSource { refusals, .. } => {

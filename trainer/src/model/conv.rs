@@ -96,7 +96,7 @@ fn check_values(x: &Tensor) -> Result<(), TrainError> {
             "batch normalization needs more than one value per channel, but the rank has {images} image here, of \
              {height}x{width} values"
         ))
-        .with_hint("use a larger --batch or --imgsz, or leave out --multi-scale")),
+        .with_hint("use a larger --batch or --imgsz, or omit --multi-scale")),
         _ => Ok(()),
     }
 }
