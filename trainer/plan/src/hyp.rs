@@ -114,10 +114,8 @@ impl HyperParameters {
             }
             None => name.to_owned(),
         };
-        let name = match name.strip_prefix("hyp.") {
-            Some(of_yolov5) => of_yolov5.trim_end_matches(".yaml").trim_start_matches("scratch-"),
-            None => &name,
-        };
+        let name = name.strip_prefix("hyp.").map_or(name.as_str(), |file| file.trim_end_matches(".yaml"));
+        let name = name.trim_start_matches("scratch-");
         match name.to_ascii_lowercase().as_str() {
             "low" => Some(Self::low()),
             "med" => Some(Self { lrf: 0.1, cls: 0.3, obj: 0.7, scale: 0.9, mixup: 0.1, ..Self::low() }),
@@ -339,7 +337,13 @@ mod tests {
         for name in PRESETS {
             assert!(HyperParameters::preset(name).is_some(), "{name}");
         }
-        for name in ["hyp.scratch-low.yaml", "data/hyps/hyp.scratch-low.yaml", "hyp.scratch-low", "low"] {
+        for name in [
+            "hyp.scratch-low.yaml",
+            "data/hyps/hyp.scratch-low.yaml",
+            "hyp.scratch-low",
+            "scratch-low",
+            "low",
+        ] {
             assert_eq!(HyperParameters::preset(name), Some(HyperParameters::low()), "{name}");
         }
         for missing in ["low.yaml", "mine/low", "mine/hyp.scratch-low.yaml", "hyps/hyp.scratch-low.yaml"] {
