@@ -2,6 +2,8 @@
 //! edited since, to interrupted changes and undos, and to damaged records. Changes come from
 //! `yolo doctor --fix` and `yolo setup` as users run them; `tests/setup/` undoes downloads.
 
+// For the shells of Windows, `--fix` writes no file; what `setup --wsl` changes there is in undo_wsl.rs.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/user.rs"]
@@ -237,7 +239,6 @@ fn a_change_that_was_interrupted_is_judged_by_the_disk() {
     assert!(!home.env_file().exists());
 }
 
-#[cfg(unix)]
 #[test]
 fn an_undo_that_is_killed_at_any_moment_is_finished_by_the_next_one() {
     for delay in 0..24_u64 {
@@ -326,7 +327,6 @@ fn a_changed_record_removes_nothing_else() {
 }
 
 // In Windows, setup runs in WSL.
-#[cfg(unix)]
 #[test]
 fn what_is_never_undone_says_why() {
     let home = Home::new();
@@ -341,7 +341,6 @@ fn what_is_never_undone_says_why() {
 }
 
 // In Windows, setup runs in WSL.
-#[cfg(unix)]
 #[test]
 fn what_older_versions_left_is_found() {
     let home = Home::new();
@@ -361,7 +360,6 @@ fn what_older_versions_left_is_found() {
     assert!(list.contains("Found without a record") && list.contains("data shapes"), "{list}");
 }
 
-#[cfg(unix)]
 #[test]
 fn permissions_are_undone_after_the_files_in_them() {
     use std::os::unix::fs::PermissionsExt as _;

@@ -8,16 +8,19 @@ use super::pc::Pc;
 use super::runs::TRAIN;
 use super::user::wait_for;
 
+/// Starts a run in a console of its own, in which Ctrl-C can be pressed, without a window.
+fn spawn(pc: &Pc, arguments: &[&str]) -> std::process::Child {
+    const CREATE_NO_WINDOW: u32 = 0x0800_0000;
+    let log = std::fs::File::create(pc.answers().join("output.txt")).unwrap();
+    let mut command = pc.command(arguments);
+    command.creation_flags(CREATE_NO_WINDOW).stdout(log.try_clone().unwrap()).stderr(log);
+    command.spawn().unwrap()
+}
+
 /// Starts a long training, and returns when it has a checkpoint.
 fn start(pc: &Pc) -> std::process::Child {
     let data = pc.data_set();
-    let arguments = [&TRAIN[..], &["--epochs", "300", "--data", &data]].concat();
-    let mut command = pc.command(&arguments);
-    // A console of its own, in which Ctrl-C is pressed, without a window.
-    command.creation_flags(0x0800_0000);
-    let log = std::fs::File::create(pc.answers().join("output.txt")).unwrap();
-    command.stdout(log.try_clone().unwrap()).stderr(log);
-    let child = command.spawn().unwrap();
+    let child = spawn(pc, &[&TRAIN[..], &["--epochs", "300", "--data", &data]].concat());
     let last = pc.work().join("runs/train/exp/weights/last.pt");
     wait_for("the first checkpoint", || last.exists().then_some(()));
     child
@@ -29,12 +32,20 @@ fn output(pc: &Pc) -> String {
 
 /// Resumes the run, and ends it by Ctrl-C.
 fn resumes(pc: &Pc, arguments: &[&str]) {
-    let mut command = pc.command(&[&["train", "--resume"], arguments].concat());
-    let log = std::fs::File::create(pc.answers().join("output.txt")).unwrap();
-    command.stdout(log.try_clone().unwrap()).stderr(log);
-    command.creation_flags(0x0800_0000);
-    let mut child = command.spawn().unwrap();
-    wait_for("a step of the resumed run", || output(pc).contains("training epoch").then_some(()));
+    let arguments = [&["train", "--resume"], arguments].concat();
+    let mut child = loop {
+        let mut child = spawn(pc, &arguments);
+        let trains = wait_for("a step of the resumed run, or its end", || {
+            let trains = output(pc).contains("training epoch");
+            (trains || child.try_wait().unwrap().is_some()).then_some(trains)
+        });
+        if trains {
+            break child;
+        }
+        // In Linux, the earlier run may not have ended yet.
+        assert!(output(pc).contains("in use by another run"), "{}", output(pc));
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    };
     std::thread::sleep(std::time::Duration::from_secs(2));
     std::fs::write(pc.answers().join("ctrl-c"), "").unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{}", output(pc));
