@@ -27,6 +27,8 @@ import time
 
 # Seconds after the start from which memory is sampled; both programs are in their first epoch then.
 MEMORY_FROM = 8
+# Epochs of each run. The first is not counted.
+EPOCHS = 5
 
 
 class Watched:
@@ -72,7 +74,7 @@ class Watched:
 
 def original(options):
     command = shlex.split(options.original) + [
-        "--data", options.data, "--weights", options.weights, "--imgsz", "320", "--batch-size", "8", "--epochs", "5",
+        "--data", options.data, "--weights", options.weights, "--imgsz", "320", "--batch-size", "8", "--epochs", str(EPOCHS),
         "--cache", "ram"]
     run = Watched(command, options.threads)
     numbers = json.loads(next(line for _, line in reversed(run.lines) if line.startswith("{")))
@@ -82,11 +84,11 @@ def original(options):
 def ours(options, ranks):
     with tempfile.TemporaryDirectory() as project:
         run = Watched([options.yolo, "train", "--data", options.data, "--weights", options.weights, "--imgsz", "320",
-                       "--batch", "8", "--epochs", "5", "--device", "cpu", "--nproc-per-node", str(ranks),
+                       "--batch", "8", "--epochs", str(EPOCHS), "--device", "cpu", "--nproc-per-node", str(ranks),
                        "--cache", "ram", "--project", project, "--nosave"], max(1, options.threads // ranks))
-    epochs = [line.split() for _, line in run.lines if re.match(r" +\d+/5 ", line)]
+    epochs = [line.split() for _, line in run.lines if re.match(rf" +\d+/{EPOCHS} ", line)]
     rates = [float(next(word for word in reversed(words) if word != "best")) for words in epochs]
-    first = next(when for when, line in run.lines if line.startswith("epoch 1/3  1/"))
+    first = next(when for when, line in run.lines if line.startswith(f"epoch 1/{EPOCHS}  1/"))
     return {"images/s": statistics.mean(rates[1:]), "first step, s": first, "memory, MB": run.peak_mb}
 
 
