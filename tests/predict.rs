@@ -161,7 +161,7 @@ fn pictures_that_cannot_be_read_are_named_and_the_others_are_done() {
         "broken.bmp: truncated: the file ends inside the image data; skipped",
         "empty.jpg: the file is empty; skipped",
         "text.png: not an image; skipped",
-        "huge.bmp: 20000x20000 pixels are 400 megapixels, above the limit of 100; skipped",
+        "huge.bmp: 20000x20000 pixels are above the limit of 100 megapixels; skipped",
         "pipe.jpg: it is not a file; skipped",
         "in 1 picture, ",
         "; 5 skipped, see the warnings",

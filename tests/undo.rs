@@ -146,7 +146,7 @@ fn an_undo_can_be_undone() {
     home.fix("CUDA_LAUNCH_BLOCKING");
     let fixed = home.tree();
     let report = home.json("1 --yes");
-    assert_eq!(report["taken_back"][0]["redo"], 2);
+    assert_eq!(report["undone"][0]["redo"], 2);
     assert!(!home.env_file().exists());
     home.run("undo 2 --yes").succeeded();
     assert_eq!(home.tree(), fixed);

@@ -262,7 +262,7 @@ fn report(listing: &Listing, dirs: &YoloDirs, found: &[FoundItem], taken: Option
         .collect();
     json!({
         "schema": 1, "yolo": env!("CARGO_PKG_VERSION"), "changes": changes, "found": found,
-        "damaged": damaged, "taken_back": taken,
+        "damaged": damaged, "undone": taken,
     })
 }
 

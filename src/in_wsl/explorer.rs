@@ -57,7 +57,9 @@ fn rewritten<'a>(
                 // The quotation marks of a shell are none in cmd.
                 let unquoted = result.strip_suffix('\'').filter(|text| follows_option(text)).map(str::len);
                 let unquoted = unquoted.filter(|_| after.starts_with('\''));
-                unquoted.inspect(|text| result.truncate(*text));
+                if let Some(text) = unquoted {
+                    result.truncate(text);
+                }
                 let is_argument = unquoted.is_some() || windows.contains(' ') && follows_option(&result);
                 result.push_str(&if is_argument { format!("\"{windows}\"") } else { windows });
                 (rest, before) = (&after[usize::from(unquoted.is_some())..], 'x');

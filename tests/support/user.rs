@@ -24,6 +24,9 @@ pub const SIGCONT: &str = "CONT";
 pub const SIGTERM: &str = "TERM";
 pub const SIGTSTP: &str = "TSTP";
 
+/// How long a test waits for what must happen. A loaded machine may need minutes to build a trainer.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(600);
+
 /// A user with an empty working folder.
 pub struct User {
     folder: tempfile::TempDir,
@@ -167,15 +170,26 @@ impl Running {
         Finished::from(self.child.take().unwrap().wait_with_output().unwrap())
     }
 
-    /// Sends a signal once all of these texts are on stderr, or at its end, and waits for the end.
+    /// Sends a signal once all of these texts are on stderr, or at its end, and waits for the end. A process
+    /// that has not ended after [`LONGEST_WAIT`] is killed.
     pub fn signal_after(mut self, texts: &[&str], signal: &str) -> Finished {
         let mut child = self.child.take().unwrap();
+        let pid = child.id();
+        let (ended, end) = std::sync::mpsc::channel::<()>();
+        let limit = std::thread::spawn(move || {
+            if end.recv_timeout(LONGEST_WAIT) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                send_signal(pid, SIGKILL);
+            }
+        });
         let mut lines = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
         while !texts.iter().all(|text| said.contains(text)) && lines.read_line(&mut said).unwrap() > 0 {}
         send_signal(child.id(), signal);
         lines.read_to_string(&mut said).unwrap();
-        Finished { stderr: said, ..Finished::from(child.wait_with_output().unwrap()) }
+        let finished = Finished { stderr: said, ..Finished::from(child.wait_with_output().unwrap()) };
+        drop(ended);
+        limit.join().unwrap();
+        finished
     }
 }
 
@@ -255,7 +269,7 @@ fn is_trainer(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "yolo-trainer")
 }
 
-/// Polls until `look` returns a value; fails the test after three minutes, which a loaded machine may need.
+/// Polls until `look` returns a value; fails the test after [`LONGEST_WAIT`].
 #[track_caller]
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
@@ -263,7 +277,7 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(began.elapsed() < Duration::from_secs(180), "waited three minutes for {what}");
+        assert!(began.elapsed() < LONGEST_WAIT, "waited {} s for {what}", LONGEST_WAIT.as_secs());
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -84,6 +84,27 @@ fn scans_before_a_damaged_one_are_decoded() {
     assert!(refused.contains("damaged: its compressed data is damaged"), "{refused}");
 }
 
+#[test]
+fn a_damaged_first_scan_is_decoded_up_to_the_damage() {
+    let whole = std::fs::read(folder().join("420-61x47-progressive.jpg")).unwrap();
+    let scans: Vec<usize> =
+        (0..whole.len() - 1).filter(|&at| whole[at..].starts_with(&[0xFF, 0xDA])).collect();
+    let first_scan = decode_bytes(&[&whole[..scans[1]], &[0xFF, 0xD9]].concat()).unwrap();
+    let mut bytes = whole;
+    let end = bytes[..scans[1]].windows(2).rposition(|marker| marker == [0xFF, 0xC4]).unwrap();
+    let data = scans[0] + 14;
+    for (index, byte) in bytes[(data + end) / 2..end].iter_mut().enumerate() {
+        *byte = if index % 2 == 0 { 0xFF } else { 0 };
+    }
+    bytes[end - 1] = 0;
+    let image = decode_bytes(&bytes).unwrap();
+    // The first rows are whole, the last are gray, and those between depend on their neighbors.
+    let row = image.width * 3;
+    assert_eq!(image.data[..8 * row], first_scan.data[..8 * row]);
+    assert_ne!(image.data, first_scan.data);
+    assert!(image.data.len() == first_scan.data.len());
+}
+
 proptest! {
     /// A damaged file is decoded or refused. The decoder contains unsafe code, so CI also runs this under valgrind.
     #[test]

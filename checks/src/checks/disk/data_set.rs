@@ -308,10 +308,10 @@ fn split_elsewhere(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Optio
 /// What to write in the file if a folder has nearly the name that it says, or if `images/train` is `train/images`.
 fn similar(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Option<String> {
     let (split, entry) = lost.first().filter(|(_, entry)| !is_absolute(entry) && !entry.contains('\\'))?;
-    let reversed: Vec<&str> = entry.split('/').rev().filter(|part| !part.is_empty()).collect();
-    let reversed = reversed.join("/");
-    if reversed != *entry
-        && !reversed.contains("..")
+    let parts = || entry.split('/').filter(|part| !matches!(*part, "" | "."));
+    let reversed = parts().rev().collect::<Vec<_>>().join("/");
+    if parts().nth(1).is_some()
+        && !parts().any(|part| part == "..")
         && set.place(host, &reversed).is_ok_and(|place| place.is_some())
     {
         return Some(format!("write `{split}: {reversed}` in {}: that folder exists", set.yaml));

@@ -70,8 +70,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             set.yaml,
             if seen.files == 1 { "is" } else { "are" }
         );
-        let first = images.paths.first().map(|image| label_of(image)).unwrap_or_default();
-        return Ok(vec![Finding::new("disk.labels-empty", title).seen(first)]);
+        return Ok(vec![Finding::new("disk.labels-empty", title).seen(seen.first)]);
     }
     // Images without objects need no label file, but few data sets consist of them.
     if seen.missing.len() > seen.files * FEW {
@@ -188,6 +187,8 @@ fn no_labels(host: &Host, set: &DataSet, first: &str, looked: usize) -> Finding 
 /// What was found in the label files, with an example of each error.
 #[derive(Default)]
 struct Seen {
+    /// The first label file that exists.
+    first: String,
     files: usize,
     lines: usize,
     missing: Vec<String>,
@@ -201,6 +202,9 @@ struct Seen {
 
 impl Seen {
     fn read(&mut self, file: &str, text: &str, classes: Option<usize>) {
+        if self.files == 0 {
+            file.clone_into(&mut self.first);
+        }
         self.files += 1;
         let mut lines = BTreeSet::new();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {

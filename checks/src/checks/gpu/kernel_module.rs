@@ -138,22 +138,25 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
     if of_kernel.is_none() && !host.has_module("nouveau").unwrap_or(false) {
         return None;
     }
+    let is_nova = of_kernel.is_some_and(|name| name != "nouveau");
+    let name = if is_nova { "nova" } else { "nouveau" };
     if *state == NvmlState::NoLibrary {
-        let title =
-            "the NVIDIA card uses nouveau, which cannot run CUDA, and NVIDIA's driver is not installed";
+        let title = format!(
+            "the NVIDIA card uses {name}, which cannot run CUDA, and NVIDIA's driver is not installed"
+        );
         let finding = Finding::new("gpu.nouveau", title).remedy(
             advice(host).unwrap_or("install NVIDIA's driver, whose package disables nouveau, then restart"),
         );
         return Some(install(host).into_iter().fold(finding, Finding::command));
     }
-    let title = "nouveau controls the NVIDIA card, so NVIDIA's own module cannot be loaded";
+    let title = format!("{name} controls the NVIDIA card, so NVIDIA's own module cannot be loaded");
     if host.family() == Some(Family::NixOs) {
         let finding = Finding::new("gpu.nouveau", title).remedy(advice(host).unwrap_or_default());
         return Some(install(host).into_iter().fold(finding, Finding::command));
     }
-    let finding = if of_kernel.is_some_and(|name| name != "nouveau") {
-        Finding::new("gpu.nouveau", "nova, a driver of the kernel without CUDA, controls the NVIDIA card")
-            .because("the kernel loaded nova_core, the successor of nouveau, before NVIDIA's own module")
+    let finding = if is_nova {
+        Finding::new("gpu.nouveau", title)
+            .because("the kernel loaded nova_core, its own driver without CUDA and the successor of nouveau, first")
             .remedy("disable nova and restart; to undo this, delete the file in /etc/modprobe.d")
             .command("printf 'blacklist nova_core\\nblacklist nova_drm\\n' | sudo tee /etc/modprobe.d/blacklist-nova.conf")
     } else {

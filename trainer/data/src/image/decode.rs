@@ -55,8 +55,7 @@ pub fn decode_untrusted(path: &Path, most: u64) -> Result<Image, DataError> {
     let pixels = u64::from(width) * u64::from(height);
     if pixels > most {
         return Err(refused(format!(
-            "{width}x{height} pixels are {} megapixels, above the limit of {}",
-            pixels.div_ceil(1_000_000),
+            "{width}x{height} pixels are above the limit of {} megapixels",
             most / 1_000_000
         )));
     }
@@ -137,9 +136,9 @@ fn decode_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Resu
     decoded.map_err(|error| error.to_string())
 }
 
-/// Decodes the scans before the first one that the decoder refuses. In progressive files it refuses invalid codes, where
-/// libjpeg reads on with others; what it then makes of this scan and the later ones is noise. Without a sound scan, this
-/// is an error.
+/// Decodes what comes before the data that the decoder refuses: whole scans, or a part of the first scan. In progressive
+/// files it refuses invalid codes, where libjpeg reads on with others; what it then makes of this scan and the later ones
+/// is noise.
 fn decode_sound_scans(
     bytes: &[u8],
     window: Option<&Window>,
@@ -148,17 +147,22 @@ fn decode_sound_scans(
     const START_OF_SCAN: [u8; 2] = [0xFF, 0xDA];
     const END_OF_IMAGE: [u8; 2] = [0xFF, 0xD9];
     let starts = bytes.windows(2).enumerate().filter(|(_, marker)| *marker == START_OF_SCAN);
-    // Before the first scan there is nothing to decode.
-    let ends: Vec<usize> = starts.map(|(at, _)| at).skip(1).collect();
+    let starts: Vec<usize> = starts.map(|(at, _)| at).collect();
+    let Some((&first, ends)) = starts.split_first() else { return Err(JpegError::UnexpectedEof) };
     let mut decode_until = |end: usize| {
         let decoded = decode_whole_jpeg(&[&bytes[..end], &END_OF_IMAGE].concat(), window, image)?;
         Ok(Decoded { damage: Some(DAMAGED), ..decoded })
     };
     let sound = ends.partition_point(|&end| decode_until(end).is_ok());
-    match ends[..sound].last() {
-        Some(&end) => decode_until(end),
-        None => Err(JpegError::UnexpectedEof),
+    if let Some(&end) = ends[..sound].last() {
+        return decode_until(end);
     }
+    let length = bytes
+        .get(first + 2..first + 4)
+        .map_or(0, |length| usize::from(length[0]) << 8 | usize::from(length[1]));
+    let within = (first + 2 + length..=ends.first().copied().unwrap_or(bytes.len())).collect::<Vec<usize>>();
+    let sound = within.partition_point(|&end| decode_until(end).is_ok());
+    within[..sound].last().map_or(Err(JpegError::UnexpectedEof), |&end| decode_until(end))
 }
 
 fn decode_whole_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Result<Decoded, JpegError> {

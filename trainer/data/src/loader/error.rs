@@ -12,7 +12,7 @@ use crate::error::DataError;
 #[derive(Debug, thiserror::Error)]
 pub enum LoaderError {
     /// An image that the scan accepted cannot be read anymore.
-    #[error("{source} (the image was readable when the data set was verified)")]
+    #[error("{source} (its header was readable when the data set was verified)")]
     Image {
         /// The image.
         path: PathBuf,
@@ -96,7 +96,7 @@ mod tests {
         let error = LoaderError::Image { path, source };
         assert_eq!(
             error.to_string(),
-            "cannot decode images/a.jpg: truncated (the image was readable when the data set was verified)"
+            "cannot decode images/a.jpg: truncated (its header was readable when the data set was verified)"
         );
         assert!(error.hint().is_some_and(|hint| hint.contains("restore")));
         let source = "no threads left".into();

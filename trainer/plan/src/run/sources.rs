@@ -101,7 +101,8 @@ impl Finder<'_> {
         if source.contains("://") {
             return self.add_address(source);
         }
-        let path = places.working_dir.join(source);
+        // Without the `.` of `./photos`: the paths of its pictures are shown.
+        let path: PathBuf = places.working_dir.join(source).components().collect();
         if path.is_dir() {
             self.add_files(of_folder(&path)?);
         } else if path.is_file() && has_extension(&path, &["txt", "streams"]) {
@@ -317,6 +318,16 @@ mod tests {
         assert_eq!(paths(&found(&places, &["in"], None)), ["in/a.png", "in/b.JPG"]);
         assert_eq!(paths(&found(&places, &["in/**/*.jpg"], None)), ["in/.c.jpg", "in/deep/d.jpg"]);
         assert_eq!(paths(&found(&places, &["in/*"], None)).len(), 4, "files, and what folders hold");
+    }
+
+    #[test]
+    fn a_path_is_shown_without_its_dots() {
+        let (_root, places) = places(&["in/a.png"]);
+        for source in ["./in", "in/.", "./in/./a.png"] {
+            let found = find(&[source], None, &context(&places), &mut Vec::new()).unwrap();
+            let shown = found.pictures[0].path.as_os_str();
+            assert_eq!(shown, places.working_dir.join("in").join("a.png").as_os_str(), "{source}");
+        }
     }
 
     #[test]
