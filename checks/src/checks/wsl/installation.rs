@@ -43,7 +43,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         if inside {
             return Ok(Vec::new());
         }
-        return Ok(vec![not_installed("wsl.exe does not exist: WSL is not installed on this PC")]);
+        return Ok(vec![without_program()]);
     }
     // One of the two is enough.
     if let (Err(why), Err(_)) = (&status, &list) {
@@ -92,6 +92,20 @@ fn windows_old(host: &Host, build: u32) -> Finding {
     } else {
         finding
     }
+}
+
+/// Not even the stub that is part of Windows, which could install WSL. The commands are those of Microsoft's manual
+/// installation: https://learn.microsoft.com/windows/wsl/install-manual
+fn without_program() -> Finding {
+    let enable =
+        |feature: &str| format!("dism.exe /online /enable-feature /featurename:{feature} /all /norestart");
+    Finding::new("wsl.feature-off", "wsl.exe does not exist: WSL is not installed on this PC")
+        .because("Windows does not include WSL; it must be installed")
+        .remedy(
+            "enable Windows' features for WSL in a Windows terminal as administrator, then restart Windows",
+        )
+        .command(enable("Microsoft-Windows-Subsystem-Linux"))
+        .command(enable("VirtualMachinePlatform"))
 }
 
 fn not_installed(title: &str) -> Finding {

@@ -137,7 +137,8 @@ fn distribution(facts: &WindowsFacts, wanted: Option<&str>, plan: &mut WindowsPl
         plan.steps.push(WindowsStep::UpdateWsl);
     }
     plan.steps.push(WindowsStep::InstallDistribution(name.clone()));
-    plan.notes.push(format!("{name} starts as root; to create a user, run `wsl.exe -d {name}` once"));
+    plan.notes
+        .push(format!("the new {name} will start as root; to create a user, run `wsl.exe -d {name}` once"));
     name
 }
 
