@@ -81,7 +81,7 @@ fn scans_before_a_damaged_one_are_decoded() {
     let decoded = decode_into(&path, None, &mut Vec::new(), &mut image).unwrap();
     assert_eq!(decoded.damage, Some("its compressed data is damaged, so pixels of it are wrong"));
     let refused = decode_untrusted(&path, 1 << 20).unwrap_err().to_string();
-    assert!(refused.contains("damaged: its compressed data is damaged"), "{refused}");
+    assert!(refused.ends_with("a.jpg: corrupt data: invalid Huffman code"), "{refused}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader};
 use libjpeg_turbo_rs::{DecodeWarning, Decoder, JpegError, PixelFormat};
 
 use super::header::{self, format_of, reason};
+use super::sound_scans::sound_end;
 use super::{Image, Window};
 use crate::error::DataError;
 
@@ -63,7 +64,7 @@ pub fn decode_untrusted(path: &Path, most: u64) -> Result<Image, DataError> {
         return Err(refused("it has no pixels".to_owned()));
     }
     let mut image = Image::default();
-    let decoded = decode_bytes_into(&bytes, None, &mut image).map_err(refused)?;
+    let decoded = decode_bytes_into(&bytes, None, Damaged::Refused, &mut image).map_err(refused)?;
     match decoded.damage {
         Some(damage) => Err(refused(format!("damaged: {damage}"))),
         None => Ok(image),
@@ -94,7 +95,7 @@ pub fn decode_into(
 ) -> Result<Decoded, DataError> {
     file.clear();
     File::open(path).and_then(|mut from| from.read_to_end(file)).map_err(DataError::io("read", path))?;
-    decode_bytes_into(file, window, image).map_err(|reason| DataError::decode(path, reason))
+    decode_bytes_into(file, window, Damaged::InPart, image).map_err(|reason| DataError::decode(path, reason))
 }
 
 /// Decodes the content of an image file to RGB; the error is only the reason.
@@ -103,14 +104,27 @@ pub fn decode_into(
 /// If the content has no supported format or is damaged.
 pub fn decode_bytes(bytes: &[u8]) -> Result<Image, String> {
     let mut image = Image::default();
-    decode_bytes_into(bytes, None, &mut image)?;
+    decode_bytes_into(bytes, None, Damaged::InPart, &mut image)?;
     Ok(image)
 }
 
+/// What becomes of an image whose data is damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Damaged {
+    /// What can be decoded of it is. A large file may be decoded twenty times to find out how much that is.
+    InPart,
+    Refused,
+}
+
 /// [`decode_bytes`] of a `window` into `image`.
-fn decode_bytes_into(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Result<Decoded, String> {
+fn decode_bytes_into(
+    bytes: &[u8],
+    window: Option<&Window>,
+    damaged: Damaged,
+    image: &mut Image,
+) -> Result<Decoded, String> {
     match format_of(bytes)? {
-        ImageFormat::Jpeg => decode_jpeg(bytes, window, image),
+        ImageFormat::Jpeg => decode_jpeg(bytes, window, damaged, image),
         format => {
             *image = decode_other(bytes, format)?;
             Ok(Decoded { whole: [image.width, image.height], first: [0; 2], damage: None })
@@ -120,7 +134,12 @@ fn decode_bytes_into(bytes: &[u8], window: Option<&Window>, image: &mut Image) -
 
 /// Decodes JPEG. Damaged entropy-coded data is decoded as far as possible, as by OpenCV; the scan has already
 /// rejected truncated files.
-fn decode_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Result<Decoded, String> {
+fn decode_jpeg(
+    bytes: &[u8],
+    window: Option<&Window>,
+    damaged: Damaged,
+    image: &mut Image,
+) -> Result<Decoded, String> {
     // More than any segment of a file is long.
     const ENDS: usize = 1 << 15;
     let decoded = match decode_whole_jpeg(bytes, window, image) {
@@ -130,39 +149,27 @@ fn decode_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Resu
             let decoded = decode_whole_jpeg(&padded, window, image);
             decoded.map(|decoded| Decoded { damage: Some(ENDS_EARLY), ..decoded })
         }
-        Err(error @ JpegError::CorruptData(_)) => decode_sound_scans(bytes, window, image).map_err(|_| error),
+        Err(error @ JpegError::CorruptData(_)) if damaged == Damaged::InPart => {
+            decode_beginning(bytes, window, image).unwrap_or(Err(error))
+        }
         decoded => decoded,
     };
     decoded.map_err(|error| error.to_string())
 }
 
-/// Decodes what comes before the data that the decoder refuses: whole scans, or a part of the first scan. In progressive
-/// files it refuses invalid codes, where libjpeg reads on with others; what it then makes of this scan and the later ones
-/// is noise.
-fn decode_sound_scans(
+/// Decodes what comes before damaged data, if there is anything.
+fn decode_beginning(
     bytes: &[u8],
     window: Option<&Window>,
     image: &mut Image,
-) -> Result<Decoded, JpegError> {
-    const START_OF_SCAN: [u8; 2] = [0xFF, 0xDA];
+) -> Option<Result<Decoded, JpegError>> {
     const END_OF_IMAGE: [u8; 2] = [0xFF, 0xD9];
-    let starts = bytes.windows(2).enumerate().filter(|(_, marker)| *marker == START_OF_SCAN);
-    let starts: Vec<usize> = starts.map(|(at, _)| at).collect();
-    let Some((&first, ends)) = starts.split_first() else { return Err(JpegError::UnexpectedEof) };
     let mut decode_until = |end: usize| {
         let decoded = decode_whole_jpeg(&[&bytes[..end], &END_OF_IMAGE].concat(), window, image)?;
         Ok(Decoded { damage: Some(DAMAGED), ..decoded })
     };
-    let sound = ends.partition_point(|&end| decode_until(end).is_ok());
-    if let Some(&end) = ends[..sound].last() {
-        return decode_until(end);
-    }
-    let length = bytes
-        .get(first + 2..first + 4)
-        .map_or(0, |length| usize::from(length[0]) << 8 | usize::from(length[1]));
-    let within = (first + 2 + length..=ends.first().copied().unwrap_or(bytes.len())).collect::<Vec<usize>>();
-    let sound = within.partition_point(|&end| decode_until(end).is_ok());
-    within[..sound].last().map_or(Err(JpegError::UnexpectedEof), |&end| decode_until(end))
+    let end = sound_end(bytes, |end| decode_until(end).is_ok())?;
+    Some(decode_until(end))
 }
 
 fn decode_whole_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Result<Decoded, JpegError> {

@@ -13,6 +13,7 @@ mod hsv_rows;
 pub mod letterbox;
 pub mod resize;
 mod simd;
+mod sound_scans;
 pub mod tiles;
 pub mod warp;
 mod window;
