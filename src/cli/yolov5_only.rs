@@ -87,16 +87,23 @@ impl PackageOnlyArgs {
         ]
     }
 
-    /// The first option that was given of those that upload or download. Tokens are among them, because nothing
-    /// but these services uses them; no message shows their values.
-    fn transfer(&self) -> Option<&'static str> {
+    /// The first option that was given of those that upload.
+    fn upload(&self) -> Option<&'static str> {
         let options = [
             ("--s3_upload_dir", self.s3_upload_dir.is_some()),
             ("--hf_model_id", self.hf_model_id.is_some()),
-            ("--hf_dataset_id", self.hf_dataset_id.is_some()),
-            ("--hf_token", self.hf_token.is_some()),
             ("--hf_private", self.hf_private),
             ("--roboflow_upload", self.roboflow_upload),
+        ];
+        options.into_iter().find_map(|(name, given)| given.then_some(name))
+    }
+
+    /// The first option that was given of those for hubs that need an account. Tokens are among them, because nothing
+    /// but these services uses them; no message shows their values.
+    fn account(&self) -> Option<&'static str> {
+        let options = [
+            ("--hf_dataset_id", self.hf_dataset_id.is_some()),
+            ("--hf_token", self.hf_token.is_some()),
             ("--roboflow_token", self.roboflow_token.is_some()),
         ];
         options.into_iter().find_map(|(name, given)| given.then_some(name))
@@ -158,12 +165,16 @@ impl Yolov5OnlyArgs {
                 "omit it, and copy the run folder when the run is complete, for example with `gcloud storage rsync`",
             );
         }
-        if let Some(option) = self.package.transfer() {
+        if let Some(option) = self.package.upload() {
             return error(
-                format!(
-                    "{option}: yolo uploads nothing, and downloads nothing from hubs that need an account"
-                ),
-                "omit it, download the data set before the run, and copy the run folder when the run is complete",
+                format!("{option}: yolo uploads nothing"),
+                "omit it, and copy the run folder when the run is complete",
+            );
+        }
+        if let Some(option) = self.package.account() {
+            return error(
+                format!("{option}: yolo uses no hubs that need an account"),
+                "omit it, and download the data set before the run",
             );
         }
         let older = [
@@ -243,20 +254,19 @@ mod tests {
         assert!(parsed("--entity team").refuse().is_ok());
         assert!(parsed("--bucket=").refuse().is_ok(), "what train.py has by default");
         assert_eq!(refused("--bucket gs://mine").to_string(), "--bucket gs://mine: yolo uploads nothing");
-        for option in [
-            "--s3_upload_dir s3://mine",
-            "--hf_model_id me/cells",
-            "--hf_dataset_id me/cells",
-            "--hf_token secret",
-            "--hf-private",
-            "--roboflow_token secret",
-            "--roboflow-upload",
+        let uploads = "yolo uploads nothing";
+        let account = "yolo uses no hubs that need an account";
+        for (option, why) in [
+            ("--s3_upload_dir s3://mine", uploads),
+            ("--hf_model_id me/cells", uploads),
+            ("--hf_dataset_id me/cells", account),
+            ("--hf_token secret", account),
+            ("--hf-private", uploads),
+            ("--roboflow_token secret", account),
+            ("--roboflow-upload", uploads),
         ] {
             let name = option.split(' ').next().unwrap().replace("f-", "f_").replace("w-", "w_");
-            assert_eq!(
-                refused(option).to_string(),
-                format!("{name}: yolo uploads nothing, and downloads nothing from hubs that need an account")
-            );
+            assert_eq!(refused(option).to_string(), format!("{name}: {why}"));
         }
         for (option, hint) in [
             ("--adam", "use --optimizer Adam"),

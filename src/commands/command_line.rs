@@ -25,7 +25,7 @@ pub(super) fn answered(answer: clap::Error, arguments: impl Iterator<Item = OsSt
     ExitCode::from(in_wsl::exit_status(u8::try_from(answer.exit_code()).unwrap_or(yolo_base::exit::USAGE)))
 }
 
-/// The command among these arguments: the first word that is none of an option. `--distribution` has a value.
+/// The command among these arguments: the first that is neither an option nor the value of `--distribution`.
 fn command(arguments: &[OsString]) -> Option<&str> {
     let mut words = arguments.iter().map(|argument| argument.to_str().unwrap_or_default());
     loop {

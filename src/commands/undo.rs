@@ -39,9 +39,9 @@ pub(super) fn undo(args: &UndoArgs, printer: &Printer) -> Result<u8, CommandErro
         let steps = planned.iter().map(|(record, how)| {
             json!({ "number": record.number, "result": "planned", "done": how, "why": null, "freed": null, "redo": null })
         });
-        let taken = steps.chain(refused_json(&refused)).collect();
+        let results = steps.chain(refused_json(&refused)).collect();
         match args.json {
-            true => printer.result(pretty(&report(&listing, &dirs, &[], Some(taken)))),
+            true => printer.result(pretty(&report(&listing, &dirs, &[], Some(results)))),
             false => printer.result(text),
         }
         refused.iter().for_each(|one| printer.error(&refusal(one)));
@@ -52,10 +52,10 @@ pub(super) fn undo(args: &UndoArgs, printer: &Printer) -> Result<u8, CommandErro
     if !args.yes {
         confirm(planned.len(), printer)?;
     }
-    let mut taken = refused_json(&refused);
-    let done = carry_out(&planned, args, &dirs, printer, &mut taken);
+    let mut results = refused_json(&refused);
+    let done = carry_out(&planned, args, &dirs, printer, &mut results);
     if args.json {
-        printer.result(pretty(&report(&Listing::read(&dirs), &dirs, &[], Some(taken))));
+        printer.result(pretty(&report(&Listing::read(&dirs), &dirs, &[], Some(results))));
     }
     Ok(if done? && refused.is_empty() { exit::SUCCESS } else { exit::FAILURE })
 }
@@ -125,17 +125,17 @@ fn carry_out(
     args: &UndoArgs,
     dirs: &YoloDirs,
     printer: &Printer,
-    taken: &mut Vec<Value>,
+    results: &mut Vec<Value>,
 ) -> Result<bool, CommandError> {
     let view = SetupView::new(printer);
     let undo = Undo::begin(dirs, &WslHands, &view, args.force)?;
     let mut succeeded = true;
     for (record, _) in planned {
         let number = record.number;
-        match undo.take_back(number) {
+        match undo.undo(number) {
             Ok(done) => {
-                view.above(|| printer.say(show::taken(number, &done)));
-                taken.push(json!({
+                view.above(|| printer.say(show::undone(number, &done)));
+                results.push(json!({
                     "number": number, "result": "done", "done": done.done, "why": done.stays,
                     "freed": done.freed, "redo": done.redo,
                 }));
@@ -143,7 +143,7 @@ fn carry_out(
             Err(error) => {
                 succeeded = false;
                 view.above(|| printer.error(&error));
-                taken.push(json!({
+                results.push(json!({
                     "number": number, "result": "failed", "done": [], "why": error.to_string(),
                     "freed": null, "redo": null,
                 }));
@@ -233,7 +233,7 @@ fn found(listing: &Listing, dirs: &YoloDirs) -> Vec<FoundItem> {
 }
 
 /// The report for programs, described by `src/undo/report.schema.json`.
-fn report(listing: &Listing, dirs: &YoloDirs, found: &[FoundItem], taken: Option<Vec<Value>>) -> Value {
+fn report(listing: &Listing, dirs: &YoloDirs, found: &[FoundItem], results: Option<Vec<Value>>) -> Value {
     let changes: Vec<Value> = listing
         .records
         .iter()
@@ -262,7 +262,7 @@ fn report(listing: &Listing, dirs: &YoloDirs, found: &[FoundItem], taken: Option
         .collect();
     json!({
         "schema": 1, "yolo": env!("CARGO_PKG_VERSION"), "changes": changes, "found": found,
-        "damaged": damaged, "undone": taken,
+        "damaged": damaged, "undone": results,
     })
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use yolo_base::format::bytes;
 
 use super::wrap;
-use crate::undo::{Damaged, Listing, Outlook, Record, Taken};
+use crate::undo::{Damaged, Listing, Outlook, Record, Undone};
 
 /// Something that an older version left, without a note.
 #[derive(Debug)]
@@ -104,14 +104,14 @@ pub(crate) fn plan(planned: &[(&Record, Vec<String>)]) -> String {
 }
 
 /// What was undone.
-pub(crate) fn taken(number: u64, taken: &Taken) -> String {
-    let freed = if taken.freed > 0 { format!(" ({} freed)", bytes(taken.freed)) } else { String::new() };
+pub(crate) fn undone(number: u64, undone: &Undone) -> String {
+    let freed = if undone.freed > 0 { format!(" ({} freed)", bytes(undone.freed)) } else { String::new() };
     let mut lines = vec![format!("change {number} is undone{freed}")];
-    lines.extend(taken.done.iter().map(|done| wrap("  - ", done)));
-    if let Some(why) = &taken.stays {
+    lines.extend(undone.done.iter().map(|done| wrap("  - ", done)));
+    if let Some(why) = &undone.stays {
         lines.push(wrap("  stays: ", why));
     }
-    if let Some(redo) = taken.redo {
+    if let Some(redo) = undone.redo {
         lines.push(format!("  `yolo undo {redo}` makes it again"));
     }
     lines.join("\n")

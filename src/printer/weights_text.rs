@@ -75,7 +75,7 @@ fn of_model(model: &Model, verbose: bool) -> Vec<String> {
         text.push_str(&format!("; {} {}", count_of_word(strides.len(), "stride"), list(&strides)));
     }
     if model.is_average {
-        text.push_str("; the moving average, in addition to the trained weights");
+        text.push_str("; these are the moving average; the file also has the trained weights");
     }
     let classes = match &model.classes {
         None => "the file has no names".to_owned(),

@@ -10,7 +10,6 @@ mod listing;
 mod outlook;
 mod record;
 mod script;
-mod take_back;
 
 pub(crate) use error::UndoError;
 pub(crate) use files::{can_write, write_file};
@@ -19,4 +18,4 @@ pub(crate) use listing::{Damaged, Listing};
 pub(crate) use outlook::Outlook;
 pub(crate) use record::{Record, Step};
 pub(crate) use script::call as script_call;
-pub(crate) use take_back::{Hands, Taken, Undo};
+pub(crate) use undoing::{Hands, Undo, Undone};

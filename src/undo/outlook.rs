@@ -4,6 +4,8 @@
 use std::io;
 use std::path::Path;
 
+use yolo_base::format;
+
 use super::files;
 use super::record::{Record, State, Step};
 use crate::dirs::YoloDirs;
@@ -86,38 +88,37 @@ pub(super) fn outlook(record: &Record, journal: &Path, all: &[Record], dirs: &Yo
     }
     for (step, found) in &found {
         let later = later_changes(record, step, all);
-        let blocked = match found {
-            Found::Other { why, can_force } => Some((why.as_str(), *can_force)),
-            Found::Extended(_) if !later.is_empty() => Some(("", false)),
-            _ => None,
-        };
-        if let Some((why, can_force)) = blocked {
-            let numbers: Vec<String> = later.iter().map(u64::to_string).collect();
-            return match numbers.as_slice() {
-                [] => Outlook::Blocked {
-                    why: why.to_owned(),
-                    hint: can_force.then(|| {
-                        format!(
-                            "edit the file yourself, or `yolo undo {} --force` restores the old one and keeps a copy \
-                             of the current one",
-                            record.number
-                        )
-                    }),
-                    can_force,
-                    later,
-                },
-                numbers => Outlook::Blocked {
-                    why: format!("change {} is in the same file and came later", numbers.join(", ")),
-                    hint: Some(format!("`yolo undo {} {}` undoes both", numbers.join(" "), record.number)),
-                    can_force,
-                    later,
-                },
-            };
+        match (found, later.as_slice()) {
+            (Found::Other { why, can_force }, []) => {
+                let hint = can_force.then(|| {
+                    format!(
+                        "edit the file yourself, or `yolo undo {} --force` restores the old one and keeps a copy of \
+                         the current one",
+                        record.number
+                    )
+                });
+                return Outlook::Blocked { why: why.clone(), hint, can_force: *can_force, later };
+            }
+            (Found::Other { can_force, .. }, _) => return changed_later(record, later, *can_force),
+            (Found::Extended(_), [_, ..]) => return changed_later(record, later, false),
+            _ => {}
         }
     }
     let frees = found.iter().map(|(_, found)| if let Found::After(bytes) = found { *bytes } else { 0 }).sum();
     let how = found.iter().filter_map(|(step, found)| how(step, found)).collect();
     Outlook::Possible { how, frees }
+}
+
+/// The outlook of a change whose file later changes have changed as well.
+fn changed_later(record: &Record, later: Vec<u64>, can_force: bool) -> Outlook {
+    let numbers: Vec<String> = later.iter().map(u64::to_string).collect();
+    let why = match numbers.as_slice() {
+        [one] => format!("change {one} is in the same file and came later"),
+        _ => format!("changes {} are in the same file and came later", format::list(&numbers)),
+    };
+    let which = if numbers.len() == 1 { "both" } else { "all of them" };
+    let hint = Some(format!("`yolo undo {} {}` undoes {which}", numbers.join(" "), record.number));
+    Outlook::Blocked { why, hint, can_force, later }
 }
 
 /// Whether nothing of a change was made.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::pc::Pc;
 use super::runs::TRAIN;
-use super::user::wait_for;
+use super::user::{LONGEST_WAIT, wait_for};
 
 /// Starts a run in a console of its own, in which Ctrl-C can be pressed, without a window.
 fn spawn(pc: &Pc, arguments: &[&str]) -> std::process::Child {
@@ -33,6 +33,7 @@ fn output(pc: &Pc) -> String {
 /// Resumes the run, and ends it by Ctrl-C.
 fn resumes(pc: &Pc, arguments: &[&str]) {
     let arguments = [&["train", "--resume"], arguments].concat();
+    let began = std::time::Instant::now();
     let mut child = loop {
         let mut child = spawn(pc, &arguments);
         let trains = wait_for("a step of the resumed run, or its end", || {
@@ -44,6 +45,7 @@ fn resumes(pc: &Pc, arguments: &[&str]) {
         }
         // In Linux, the earlier run may not have ended yet.
         assert!(output(pc).contains("in use by another run"), "{}", output(pc));
+        assert!(began.elapsed() < LONGEST_WAIT, "the earlier run has not ended: {}", output(pc));
         std::thread::sleep(std::time::Duration::from_millis(200));
     };
     std::thread::sleep(std::time::Duration::from_secs(2));

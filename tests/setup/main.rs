@@ -191,12 +191,9 @@ fn a_socks_proxy_is_used_and_resolves_the_names() {
     let files = HashMap::from([("/coco8.zip".to_owned(), zip(&squares("coco8/")))]);
     let machine = Machine::with(files);
     let proxy = socks::start_proxy(machine.server.url("").replace("http://", ""));
-    let run = |proxy: String| {
-        let mut command = machine.command("setup --data coco8");
-        command.env("YOLO_MIRROR", "http://nowhere.example").env("all_proxy", proxy);
-        Finished::from(command.output().unwrap())
-    };
-    run(format!("socks5h://{proxy}")).succeeded();
+    let mut command = machine.command("setup --data coco8");
+    command.env("YOLO_MIRROR", "http://nowhere.example").env("all_proxy", format!("socks5h://{proxy}"));
+    Finished::from(command.output().unwrap()).succeeded();
     assert!(machine.server.asked().len() > 1);
 }
 

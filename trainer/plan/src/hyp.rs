@@ -115,7 +115,7 @@ impl HyperParameters {
             None => name.to_owned(),
         };
         let name = name.strip_prefix("hyp.").map_or(name.as_str(), |file| file.trim_end_matches(".yaml"));
-        let name = name.trim_start_matches("scratch-");
+        let name = name.strip_prefix("scratch-").unwrap_or(name);
         match name.to_ascii_lowercase().as_str() {
             "low" => Some(Self::low()),
             "med" => Some(Self { lrf: 0.1, cls: 0.3, obj: 0.7, scale: 0.9, mixup: 0.1, ..Self::low() }),

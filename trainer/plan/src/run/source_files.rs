@@ -46,7 +46,8 @@ pub(super) fn is_pattern(source: &str) -> bool {
 /// of a folder that does, those in it.
 pub(super) fn of_pattern(source: &str, folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
     let folder = folder.to_str().ok_or_else(|| does_not_exist(source))?;
-    let pattern = Path::new(&glob::Pattern::escape(folder)).join(source);
+    // Without the `.` of `./photos`: the paths of its pictures are shown.
+    let pattern: PathBuf = Path::new(&glob::Pattern::escape(folder)).join(source).components().collect();
     let matches = glob::glob(&pattern.to_string_lossy()).map_err(|error| {
         PlanError::usage(format!("--source {source} is not a valid pattern: {error}"))
             .with_hint("put [ and ] around characters that stand for themselves: [*]")

@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn a_path_is_shown_without_its_dots() {
         let (_root, places) = places(&["in/a.png"]);
-        for source in ["./in", "in/.", "./in/./a.png"] {
+        for source in ["./in", "in/.", "./in/./a.png", "./in/*.png"] {
             let found = find(&[source], None, &context(&places), &mut Vec::new()).unwrap();
             let shown = found.pictures[0].path.as_os_str();
             assert_eq!(shown, places.working_dir.join("in").join("a.png").as_os_str(), "{source}");

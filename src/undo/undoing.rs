@@ -34,7 +34,7 @@ pub(crate) struct Undo<'a> {
 
 /// What was undone.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct Undone {
     /// What was done, one sentence each.
     pub(crate) done: Vec<String>,
     /// The bytes that were freed.
@@ -58,7 +58,7 @@ impl<'a> Undo<'a> {
     }
 
     /// Undoes a change.
-    pub(crate) fn take_back(&self, number: u64) -> Result<Taken, UndoError> {
+    pub(crate) fn undo(&self, number: u64) -> Result<Undone, UndoError> {
         let listing = Listing::read(self.dirs);
         let record = listing.record(number)?;
         let refused =
@@ -80,7 +80,7 @@ impl<'a> Undo<'a> {
         match (done, entry) {
             (Ok(done), entry) => {
                 let redo = self.finish(entry, number)?;
-                Ok(Taken { done, freed: frees, redo, stays: record.stays.clone() })
+                Ok(Undone { done, freed: frees, redo, stays: record.stays.clone() })
             }
             (Err(error), entry) => {
                 if let Some(Noted::Now(mut journal, entry)) = entry {
