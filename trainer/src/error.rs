@@ -120,14 +120,20 @@ impl TrainError {
 const LESS_MEMORY: &str = "lower --batch or --imgsz, or use a smaller model";
 
 /// How CUDA and its libraries say that memory ran out where libtorch's allocator was not asked for it.
-const NO_MEMORY_OF_GPU: [&str; 5] = [
+const NO_MEMORY_OF_GPU: [&str; 6] = [
     "CUDA error: out of memory",
     "CUDA_ERROR_OUT_OF_MEMORY",
     "CUBLAS_STATUS_ALLOC_FAILED",
+    // cuDNN 8 and 9.
     "CUDNN_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
     // NCCL's words.
     "Cuda failure 2 'out of memory'",
 ];
+
+/// How libtorch ends its search for a way to compute a convolution. It tries those that fit into memory, so that this is
+/// what remains of a lack of memory, or of a convolution that cuDNN does not know, which no network here has.
+const NO_ENGINE: &str = "unable to find an engine to execute this computation";
 
 /// libtorch's report that memory ran out, without its advice for PyTorch users. libtorch gives no error
 /// code for this, so its text decides.
@@ -139,6 +145,9 @@ fn out_of_memory(text: &str) -> Option<String> {
     }
     if NO_MEMORY_OF_GPU.iter().any(|sign| text.contains(sign)) {
         return Some(format!("CUDA out of memory: {text}"));
+    }
+    if text.contains(NO_ENGINE) {
+        return Some(format!("CUDA is probably out of memory: {text}"));
     }
     if text.contains("std::bad_alloc") {
         return Some("out of memory: the system gave no more".to_owned());
@@ -246,10 +255,14 @@ mod tests {
         for text in [
             "CUDA error: out of memory",
             "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`",
+            "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
         ] {
             assert_eq!(of(text).to_string(), format!("CUDA out of memory: {text}"));
             assert!(of(text).is_out_of_memory());
         }
+        let no_engine = of("GET was unable to find an engine to execute this computation");
+        assert!(no_engine.is_out_of_memory());
+        assert!(no_engine.to_string().starts_with("CUDA is probably out of memory: GET was"));
         assert!(of("std::bad_alloc").is_out_of_memory());
         assert!(of("mat1 and mat2 shapes cannot be multiplied").hint().is_none());
     }

@@ -80,7 +80,7 @@ fn by_hand(parts: &[Model], images: &Tensor, targets: &[[f32; 6]]) -> (Tensor, V
 #[test]
 fn replicas_have_the_gradients_of_the_parts_and_the_statistics_of_the_first() {
     let (images, targets) = (images(0, 4), objects(4));
-    let mut replicas = learner(model(), Algorithm::Sgd).with_replicas(TWO.to_vec());
+    let mut replicas = learner(model(), Algorithm::Sgd).with_replicas(TWO.to_vec()).unwrap();
     let items = replicas.backward(&images, &targets).unwrap();
 
     let parts = [model(), model()];
@@ -113,7 +113,7 @@ fn replicas_have_the_gradients_of_the_parts_and_the_statistics_of_the_first() {
 #[test]
 fn accumulated_gradients_of_replicas_are_their_sum_and_a_step_uses_them() {
     let settings = StepSettings { accumulate: 2, lr_bias: 0.01, lr_other: 0.01, momentum: 0.9 };
-    let mut replicas = learner(model(), Algorithm::Sgd).with_replicas(TWO.to_vec());
+    let mut replicas = learner(model(), Algorithm::Sgd).with_replicas(TWO.to_vec()).unwrap();
     let mut last_update = -1;
     let targets = objects(4);
     let _items = replicas.step(&images(0, 4), &targets, &settings, 0, &mut last_update).unwrap();
@@ -130,14 +130,14 @@ fn accumulated_gradients_of_replicas_are_their_sum_and_a_step_uses_them() {
 #[test]
 fn a_last_batch_with_fewer_images_than_devices_trains() {
     let targets = objects(1);
-    let mut replicas = learner(model(), Algorithm::Sgd).with_replicas(vec![Device::Cpu; 3]);
+    let mut replicas = learner(model(), Algorithm::Sgd).with_replicas(vec![Device::Cpu; 3]).unwrap();
     let mut one = learner(model(), Algorithm::Sgd);
     let got = replicas.backward(&images(0, 1), &targets).unwrap();
     assert!(got.equal(&one.backward(&images(0, 1), &targets).unwrap()));
     assert_same(replicas.model().state(), one.model().state());
     // Three images on two devices: two on the first, one on the second.
     let (images, targets) = (images(1, 3), objects(3));
-    let mut replicas = learner(model(), Algorithm::Sgd).with_replicas(TWO.to_vec());
+    let mut replicas = learner(model(), Algorithm::Sgd).with_replicas(TWO.to_vec()).unwrap();
     let items = replicas.backward(&images, &targets).unwrap();
     assert!(items.equal(&by_hand(&[model(), model()], &images, &targets).0));
 }
@@ -147,7 +147,7 @@ fn frozen_layers_stay_frozen_in_replicas() {
     let model = model();
     let frozen = model.freeze(&[0, 1, 2]).unwrap();
     let before = model.copy().unwrap();
-    let mut replicas = learner(model, Algorithm::AdamW).with_replicas(TWO.to_vec());
+    let mut replicas = learner(model, Algorithm::AdamW).with_replicas(TWO.to_vec()).unwrap();
     let _items = replicas.backward(&images(0, 4), &objects(4)).unwrap();
     let _norm = replicas.update().unwrap();
     for (own, before) in replicas.model().state().parameters().zip(before.state().parameters()) {

@@ -75,9 +75,11 @@ impl Learner {
     }
 
     /// Trains with a replica of the model on each of these devices, of which the first is that of the model.
-    #[must_use]
-    pub fn with_replicas(self, devices: Vec<Device>) -> Self {
-        Self { replicas: Some(Replicas::on(devices)), ..self }
+    ///
+    /// # Errors
+    /// When the system refuses threads.
+    pub fn with_replicas(self, devices: Vec<Device>) -> Result<Self, TrainError> {
+        Ok(Self { replicas: Some(Replicas::on(devices)?), ..self })
     }
 
     /// Trains in this precision. Weights, average, optimizer and loss stay in float32.

@@ -4,8 +4,9 @@
 //! ones. Gradients flow back through the copies of the parameters, so they add up on the first device by
 //! themselves.
 
-use std::thread;
+use std::sync::{Mutex, mpsc};
 
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use tch::{Device, Tensor};
 use yolo_plan::precision::Precision;
 
@@ -17,18 +18,21 @@ use crate::precision::in_precision;
 #[derive(Debug)]
 pub(super) struct Replicas {
     devices: Vec<Device>,
-    /// Whether each replica runs in a thread of its own. GPUs then work at the same time. On the CPU they
-    /// would only compete for the same cores.
-    threads: bool,
+    /// A thread for each device but the first, with which GPUs work at the same time. They live as long as the run: cuDNN
+    /// keeps its plans for each thread. `None` on the CPU, where they would only compete for the same cores.
+    threads: Option<ThreadPool>,
 }
 
 /// The raw heads of a part of a batch.
 type Heads = Vec<Tensor>;
 
 impl Replicas {
-    pub(super) fn on(devices: Vec<Device>) -> Self {
-        let threads = devices.iter().any(|device| device.is_cuda());
-        Self { devices, threads }
+    /// # Errors
+    /// When the system refuses threads.
+    pub(super) fn on(devices: Vec<Device>) -> Result<Self, TrainError> {
+        let has_gpus = devices.iter().any(|device| device.is_cuda());
+        let threads = if has_gpus { Some(threads(devices.len() - 1)?) } else { None };
+        Ok(Self { devices, threads })
     }
 
     /// The raw heads of a batch, on the device of the model. A batch with fewer images than devices uses only
@@ -46,10 +50,9 @@ impl Replicas {
             .zip(self.devices.iter().skip(1))
             .map(|(part, &device)| Ok((model.replica(device)?, part.f_to_device(device)?)))
             .collect::<Result<Vec<_>, TrainError>>()?;
-        let all = if self.threads {
-            at_once(model, &own, others, precision)?
-        } else {
-            in_turn(model, &own, others, precision)?
+        let all = match &self.threads {
+            Some(threads) => at_once(threads, model, &own, others, precision)?,
+            None => in_turn(model, &own, others, precision)?,
         };
         together(&all, model.device())
     }
@@ -68,26 +71,41 @@ fn in_turn(
     })
 }
 
-/// The heads of all parts, each but the first from a thread of its own.
+/// Threads for this many replicas.
+fn threads(count: usize) -> Result<ThreadPool, TrainError> {
+    let pool =
+        ThreadPoolBuilder::new().num_threads(count).thread_name(|index| format!("replica {}", index + 1));
+    pool.build()
+        .map_err(|error| TrainError::new(format!("cannot start {count} threads for replicas: {error}")))
+}
+
+/// The heads of all parts, each but the first from a thread of its own, the same in each step.
 fn at_once(
+    threads: &ThreadPool,
     model: &Model,
     own: &Tensor,
     others: Vec<(Replica, Tensor)>,
     precision: Precision,
 ) -> Result<Vec<Heads>, TrainError> {
-    thread::scope(|scope| {
-        let start = |(replica, part): (Replica, Tensor)| {
-            scope.spawn(move || in_precision(precision, part.device(), || replica.forward_train(&part)))
-        };
-        let running: Vec<_> = others.into_iter().map(start).collect();
-        let mut all = vec![in_precision(precision, own.device(), || model.forward_train(own))];
-        for thread in running {
-            let ended =
-                thread.join().unwrap_or_else(|_| Err(TrainError::new("the thread of a replica panicked")));
-            all.push(ended);
-        }
-        all.into_iter().collect()
-    })
+    let (sender, results) = mpsc::channel();
+    let others: Vec<Mutex<Option<(Replica, Tensor)>>> =
+        others.into_iter().map(|part| Mutex::new(Some(part))).collect();
+    let first = threads.in_place_scope(|scope| {
+        let others = &others;
+        scope.spawn_broadcast(move |_, thread| {
+            let index = thread.index();
+            let part = others.get(index).and_then(|part| part.lock().ok()?.take());
+            if let Some((replica, part)) = part {
+                let heads = in_precision(precision, part.device(), || replica.forward_train(&part));
+                // The receiver lives until all threads are done.
+                let _ = sender.send((index, heads));
+            }
+        });
+        in_precision(precision, own.device(), || model.forward_train(own))
+    });
+    let mut all: Vec<(usize, Result<Heads, TrainError>)> = results.iter().collect();
+    all.sort_by_key(|(index, _)| *index);
+    std::iter::once(first).chain(all.into_iter().map(|(_, heads)| heads)).collect()
 }
 
 /// The heads of the whole batch, level by level.
@@ -112,13 +130,14 @@ mod tests {
         tch::manual_seed(3);
         let model = Model::new(&ModelSpec::load("yolov5n", 2, None).unwrap(), Device::Cpu).unwrap();
         let images = Tensor::rand([5, 3, 64, 64], (Kind::Float, Device::Cpu));
-        let heads = |threads, precision| {
+        let heads = |at_once: bool, precision| {
+            let threads = at_once.then(|| super::threads(2).unwrap());
             let replicas = Replicas { devices: vec![Device::Cpu; 3], threads };
             replicas.forward(&model, &images, precision).unwrap()
         };
-        for threads in [false, true] {
+        for at_once in [false, true] {
             // The head is a convolution. All replicas must run it in 16 bits, or they could not be joined.
-            let kinds: Vec<Kind> = heads(threads, Precision::Bf16).iter().map(Tensor::kind).collect();
+            let kinds: Vec<Kind> = heads(at_once, Precision::Bf16).iter().map(Tensor::kind).collect();
             assert_eq!(kinds, [Kind::BFloat16; 3]);
         }
         let (in_turn, at_once) = (heads(false, Precision::Fp32), heads(true, Precision::Fp32));

@@ -1,6 +1,7 @@
 //! The detector. [`Model`] holds the modules and runs images through them; [`State`] holds its
 //! tensors under the names that YOLOv5 gives them. The other files are the modules, by family.
 
+mod ahead;
 mod block;
 mod build;
 mod conv;
@@ -21,13 +22,13 @@ mod summary;
 mod transfer;
 mod transformer;
 
+pub(crate) use self::ahead::Ahead;
 pub(crate) use self::build::NORM_EPS;
 pub(crate) use self::conv::square;
 pub(crate) use self::csp::{hidden as csp_hidden, inner as csp_inner};
 pub use self::detector::Model;
 pub(crate) use self::detector::NORM_MOMENTUM;
 pub use self::input::images_tensor;
-pub(crate) use self::input::{arrived, begin_copy};
 pub use self::replica::Replica;
 pub use self::state::{Entry, Role, State};
 pub use self::summary::Summary;

@@ -138,7 +138,7 @@ pub(crate) fn build_learner(
     }
     let mut learner = Learner::new(model, optimizer, ema, settings, group, task.sync_bn)?;
     if task.parallel == Parallel::Dp {
-        learner = learner.with_replicas(context.devices.all.clone());
+        learner = learner.with_replicas(context.devices.all.clone())?;
     }
     learner = learner.with_precision(precision)?;
     if precision.is_mixed() && context.is_main() {

@@ -2,7 +2,6 @@
 //! learner, and the running numbers of its steps. `yolo train` trains with it, and `yolo bench`
 //! measures it.
 
-mod ahead;
 mod algorithms;
 mod build;
 mod data;
@@ -10,7 +9,6 @@ mod meter;
 pub(crate) mod multi_scale;
 mod same_data;
 
-pub(crate) use ahead::Ahead;
 pub(crate) use algorithms::FastestAlgorithms;
 pub(crate) use build::{build_learner, build_model};
 pub(crate) use data::{open_val, read_split, train_loader};

@@ -85,7 +85,7 @@ fn replicas_on_two_devices_have_the_gradients_of_both_parts() {
     let cpu = model();
     let batch = Scenes::new(4, cpu.spec().nc).batch();
     let mut learner =
-        learner(twin(&cpu, device()), Algorithm::Sgd).with_replicas(vec![device(), Device::Cpu]);
+        learner(twin(&cpu, device()), Algorithm::Sgd).with_replicas(vec![device(), Device::Cpu]).unwrap();
     let got = learner.backward(&images_tensor(&batch, device()).unwrap(), &batch.targets).unwrap();
 
     let images = images_in_double(&batch);

@@ -1,6 +1,8 @@
 #include "streams.h"
 
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -32,6 +34,22 @@ c10::Stream current_stream(c10::Device device) {
   return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
 }
 
+// The allocator keeps the free memory of each stream for that stream, and the pool
+// gives another one each time. So there is one per device, or memory would grow by
+// a batch with each.
+c10::Stream copy_stream(c10::Device device) {
+  static std::mutex mutex;
+  static std::map<c10::DeviceIndex, c10::Stream> streams;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = streams.find(device.index());
+  if (found != streams.end()) {
+    return found->second;
+  }
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
+  streams.emplace(device.index(), stream);
+  return stream;
+}
+
 } // namespace
 
 extern "C" {
@@ -39,8 +57,7 @@ extern "C" {
 int tcht_copy_stream_new(int32_t device, tcht::CopyStream** out) {
   return tcht::guarded([&] {
     const c10::Device cuda(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(device));
-    const c10::impl::VirtualGuardImpl implementation(cuda.type());
-    *out = new tcht::CopyStream{implementation.getStreamFromGlobalPool(cuda)};
+    *out = new tcht::CopyStream{copy_stream(cuda)};
   });
 }
 
@@ -54,6 +71,11 @@ int tcht_page_locked(int64_t bytes, at::Tensor** out) {
     // later call reports it.
     *out = new at::Tensor(at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(true)));
   });
+}
+
+int tcht_page_locked_copy(at::Tensor* tensor, at::Tensor** out) {
+  // Without a device, for which libtorch warns at each call.
+  return tcht::guarded([&] { *out = new at::Tensor(tensor->pin_memory()); });
 }
 
 int tcht_copy_stream_copy(

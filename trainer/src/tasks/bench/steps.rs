@@ -14,10 +14,10 @@ use super::stopwatch::Stopwatch;
 use super::stream::Stream;
 use crate::error::TrainError;
 use crate::learner::Learner;
-use crate::model::images_tensor;
+use crate::model::{Ahead, images_tensor};
 use crate::rank::context::Context;
 use crate::synchronize::synchronize;
-use crate::training::{self, Ahead, FastestAlgorithms, Losses};
+use crate::training::{self, FastestAlgorithms, Losses};
 
 /// Steps before a measurement, in which libraries initialize and memory is allocated.
 const WARM_UP: usize = 3;

@@ -40,14 +40,14 @@ pub(super) fn measure(context: &Context, task: &DeepCheckTask) -> Result<(), Tra
     drop((from, to));
     if device.is_cuda() {
         pinned(context)?;
-        pinned_memory(context, task.pinned);
+        pinned_memory(context, task.pinned)?;
         loaded(context, Duration::from_millis(task.load))?;
     }
     Ok(())
 }
 
 /// How much memory can be pinned at once: it is asked for in blocks, as the loader does, up to what it wants.
-fn pinned_memory(context: &Context, wanted: u64) {
+fn pinned_memory(context: &Context, wanted: u64) -> Result<(), TrainError> {
     context.reporter.phase("pinning memory");
     let block = PINNED * 4;
     let mut held = Vec::new();
@@ -56,14 +56,14 @@ fn pinned_memory(context: &Context, wanted: u64) {
         if bytes >= wanted {
             break bytes;
         }
-        let pinned = Tensor::f_empty([block], (Kind::Uint8, Device::Cpu))
-            .and_then(|memory| memory.f_pin_memory(context.device));
-        match pinned {
+        let pageable = Tensor::f_empty([block], (Kind::Uint8, Device::Cpu))?;
+        match tch_train::page_locked_copy(&pageable) {
             Ok(memory) => held.push(memory),
             Err(_) => break bytes,
         }
     };
     report(context, Measure::PinnedMemory, reached as f64 / f64::from(1 << 20));
+    Ok(())
 }
 
 /// Computes without a pause, and reports the rate of the last part of the time: a card that gets too hot, or is
@@ -127,7 +127,7 @@ fn pinned(context: &Context) -> Result<(), TrainError> {
     context.reporter.phase("copying from pinned memory");
     let device = context.device;
     let host = Tensor::f_ones([PINNED], (Kind::Float, Device::Cpu))?;
-    let host = match host.f_pin_memory(device) {
+    let host = match tch_train::page_locked_copy(&host) {
         Ok(host) => host,
         Err(error) => {
             // Training works without it, only slower.

@@ -8,8 +8,9 @@ use yolo_plan::run::TrainTask;
 
 use super::training::Training;
 use crate::error::TrainError;
+use crate::model::Ahead;
 use crate::report::{PICTURED, draw_targets};
-use crate::training::{Ahead, FastestAlgorithms, Losses, Meter, multi_scale};
+use crate::training::{FastestAlgorithms, Losses, Meter, multi_scale};
 
 /// A step whose losses may still be on their way from the device.
 struct Waiting {

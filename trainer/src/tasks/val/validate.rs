@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tch::{Kind, Tensor, no_grad};
+use tch::{Device, Kind, Tensor, no_grad};
 use tch_distributed::ProcessGroup;
 use yolo_data::loader::{Recycler, ValLoader};
 use yolo_data::scan::Sample;
@@ -14,10 +14,10 @@ use yolo_data::scan::Sample;
 use super::options::ValidateOptions;
 use super::post_processing::{Pending, PostProcessing, Processed, ProcessedImage};
 use super::tally::{Tally, Validation};
-use crate::detection::{ImageResult, forward, input_tensor};
+use crate::detection::{ImageResult, forward};
 use crate::error::TrainError;
 use crate::loss::DetectionLoss;
-use crate::model::Model;
+use crate::model::{Ahead, Model};
 use crate::rank::context::Context;
 
 /// A split to validate on.
@@ -115,17 +115,26 @@ fn run_over(
         batches,
     };
     let mut in_work: Option<(usize, Pending)> = None;
-    for (number, batch) in numbers.into_iter().zip(split.loader.iter()) {
-        let batch = batch?;
-        observer.stage_done(Stage::Load);
-        let began = Instant::now();
-        let input = input_tensor(models, &batch, options.half)?;
+    let mut ahead = Ahead::new(models.first().map_or(Device::Cpu, Model::device))?;
+    let mut loaded = split.loader.iter();
+    for number in numbers {
+        let mut began = Instant::now();
+        let taken = &mut || {
+            observer.stage_done(Stage::Load);
+            began = Instant::now();
+        };
+        let Some((batch, images)) = ahead.next(&mut loaded, taken)? else { break };
+        let input = if options.half { images.f_to_kind(Kind::Half)? } else { images };
         observer.stage_done(Stage::Preprocess);
         let prepared = Instant::now();
         let outputs = forward(models, &input, options.augment)?;
         if let (Some(loss), Some(heads)) = (loss, &outputs.heads) {
             let items = no_grad(|| loss.compute(&in_float(heads)?, &batch.targets))?.items;
             results.tally.add_losses(number, &items)?;
+        }
+        if options.overlap {
+            // Before the rows, for which the host waits.
+            ahead.prepare(&mut loaded);
         }
         let rows = outputs.rows(options.nms.conf_thres)?;
         observer.stage_done(Stage::Inference);

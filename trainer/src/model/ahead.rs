@@ -5,8 +5,8 @@ use tch::{Device, Tensor};
 use tch_train::{CopyStream, Copying};
 use yolo_data::loader::Batch;
 
+use super::input::{arrived, begin_copy};
 use crate::error::TrainError;
-use crate::model::{arrived, begin_copy};
 
 /// Copies batches ahead.
 #[derive(Debug)]
