@@ -91,7 +91,7 @@ impl OwnFolders {
     /// Python's packages are next to `torch`, not in it, and what `yolo` installs belongs to its
     /// libtorch.
     fn has(&self, library: &Library) -> bool {
-        let packages = ["/nvidia/nccl/", "/nvidia/cudnn/", "/nvidia/cu1"];
+        let packages = ["/nvidia/nccl/", "/nvidia/cudnn/", "/nvidia/nvjitlink/", "/nvidia/cu1"];
         let mut own = [Some(&self.libtorch), self.data.as_ref()].into_iter().flatten();
         packages.iter().any(|part| library.path.contains(part))
             || own.any(|folder| library.path.starts_with(folder.as_str()))

@@ -159,6 +159,17 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["cudnn-ldpath-conflict"],
     },
     Entry {
+        id: "libraries.foreign-cuda",
+        area: Area::Libraries,
+        status: Status::Error,
+        title: "The loader finds a CUDA library other than libtorch's own",
+        cause: "libraries of CUDA call functions of each other that an older release lacks; libtorch then does not load, \
+                with \"undefined symbol: __nvJitLink…\"",
+        remedy: Some("remove that library's folder from LD_LIBRARY_PATH, or unset the variable"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "libraries.libtorch-version",
         area: Area::Libraries,
         status: Status::Error,

@@ -161,6 +161,19 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
+        id: "system.cpu-busy",
+        area: Area::System,
+        status: Status::Warning,
+        title: "Other programs use the CPU",
+        cause: "loading images and giving work to the GPU then wait for a core, and the GPU waits for them",
+        remedy: Some(
+            "wait until the other programs have ended, or lower their priority with renice, or bind them to some of the \
+             cores with taskset",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "system.battery",
         area: Area::System,
         status: Status::Warning,

@@ -1,7 +1,7 @@
 //! Whether the run's data set has a valid YAML file, and its images are where the file says.
 
 use crate::checks::{Answer, Check};
-use crate::facts::view::data_set::{DataSet, Described, drive_path, is_absolute, parent, sample};
+use crate::facts::view::data_set::{DataSet, Described, drive_path, is_absolute, join, parent, sample};
 use crate::facts::{Host, PathKind, Unknown};
 use crate::finding::Finding;
 use crate::intent::Intent;
@@ -173,6 +173,7 @@ fn missing(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Option<Findin
     let finding = tried.fold(finding, |finding, path| finding.seen(format!("{path} does not exist")));
     let root = set.keys.get("path").and_then(serde_json::Value::as_str).unwrap_or_default();
     let advice = windows_path(host, first).or_else(|| windows_path(host, root));
+    let advice = advice.or_else(|| next_to_file(host, set, lost));
     let advice = advice.or_else(|| split_elsewhere(host, set, lost)).or_else(|| similar(host, set, lost));
     let keys = match splits[..] {
         [split] => format!("`path` or `{split}`"),
@@ -182,6 +183,15 @@ fn missing(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Option<Findin
         format!("correct {keys} in {}, or move the images to one of these places", set.yaml)
     });
     Some(finding.remedy(text))
+}
+
+/// What to write in the file if `path` leads elsewhere, but the images are next to the file.
+fn next_to_file(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Option<String> {
+    set.keys.get("path")?.as_str().filter(|path| !path.is_empty())?;
+    let folder = parent(&set.yaml).filter(|_| is_absolute(&set.yaml))?;
+    let exists = |(_, entry): &(&str, String)| host.exists(&join(&folder, entry)) == Ok(true);
+    let are_there = lost.iter().all(|one| !is_absolute(&one.1) && exists(one));
+    are_there.then(|| format!("write `path: {folder}` in {}: the images are there", set.yaml))
 }
 
 /// Extensions of archives, which hold images that nobody has unpacked yet.

@@ -195,6 +195,8 @@ struct Seen {
     classes: BTreeSet<usize>,
     class: Vec<String>,
     columns: Vec<String>,
+    /// How many of `columns` are a box with a sixth number from 0 to 1.
+    with_confidence: usize,
     range: Vec<String>,
     flat: Vec<String>,
     twice: Vec<String>,
@@ -215,6 +217,9 @@ impl Seen {
             // Five columns are a box; a class and at least three points are a polygon.
             let is_box = words.len() == 5;
             let is_polygon = words.len() >= 7 && words.len() % 2 == 1;
+            let is_between = |number: &f64| (0.0..=1.0).contains(number);
+            let has_confidence = |numbers: &Vec<f64>| words.len() == 6 && numbers[1..].iter().all(is_between);
+            self.with_confidence += usize::from(numbers.as_ref().is_some_and(has_confidence));
             let Some(numbers) = numbers.filter(|_| is_box || is_polygon) else {
                 self.columns.push(place);
                 continue;
@@ -256,6 +261,15 @@ impl Seen {
             && let Some(text) = self.remedy(names, set)
         {
             *finding = finding.clone().remedy(text);
+        }
+        let is_prediction = self.with_confidence > 0 && self.with_confidence == self.columns.len();
+        if let (true, Some(finding)) =
+            (is_prediction, findings.iter_mut().find(|finding| finding.id == "disk.labels-columns"))
+        {
+            *finding = finding.clone().remedy(
+                "remove the sixth number of each line: it looks like the confidence that predictions have with \
+                 --save-conf, and a label has five numbers",
+            );
         }
         findings
     }

@@ -4,7 +4,7 @@
 
 use super::{driver_unsuited, kernel_module, lost, no_card, outside_job, pci};
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, NvmlState, Place, Stat, Version};
+use crate::facts::{Family, Host, NvmlState, Place, Stat, Version};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::install_driver::{advice, install};
@@ -182,12 +182,18 @@ fn mismatch(host: &Host) -> Finding {
                  disk is {module} too; run NVIDIA's installer of {module} for the libraries, without a module"
             ))
             .command(format!("sudo sh NVIDIA-Linux-x86_64-{module}.run --no-kernel-modules")),
-        (Place::Machine, Some(module)) if on_disk(host).as_deref() == Some(module) => finding
-            .remedy(format!(
+        (Place::Machine, Some(module)) if on_disk(host).as_deref() == Some(module) => {
+            let finding = finding.remedy(format!(
                 "bring the driver's packages to one version: a restart does not help, because the module on \
                  the disk is {module} too; if an update of one of them is not there yet, go back to {module}"
-            ))
-            .command(upgrade::packages(host).unwrap_or("modinfo -F version nvidia")),
+            ));
+            // An update that failed to build the module leaves packages that are not configured.
+            let finding = match host.family() {
+                Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian) => finding.command("sudo dpkg --configure -a"),
+                _ => finding,
+            };
+            finding.command(upgrade::packages(host).unwrap_or("modinfo -F version nvidia"))
+        }
         (Place::Machine, _) => restart(host, finding),
         // The module is the host's: the libraries inside must follow it.
         (Place::Lxc, Some(module)) => finding

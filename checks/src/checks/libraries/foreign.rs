@@ -1,14 +1,18 @@
-//! Whether NCCL and cuDNN are the copies that belong to libtorch. Others, found through
+//! Whether NCCL, cuDNN and CUDA's linker are the copies that belong to libtorch. Others, found through
 //! LD_LIBRARY_PATH or LD_PRELOAD, lack functions that libtorch calls, or do not match their own parts.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
-use crate::foreign_library::{self, ForeignLibrary};
+use crate::foreign_library::{self, ForeignLibrary, OwnFolders};
 use crate::intent::Intent;
 use crate::status::Status;
 
 const CUDNN: &str = "libcudnn.so.9";
+
+/// The linker of CUDA 12 and 13, which their other libraries call. Of CUDA's libraries it is the one of which an older
+/// release lacks functions.
+const LINKERS: [&str; 2] = ["libnvJitLink.so.12", "libnvJitLink.so.13"];
 
 /// The libraries that cuDNN 9 consists of, besides the one that loads them.
 const PARTS: [&str; 8] = [
@@ -23,8 +27,8 @@ const PARTS: [&str; 8] = [
 ];
 
 pub(super) static CHECK: Check = Check {
-    question: "Does the loader find libtorch's own NCCL and cuDNN?",
-    reports: &["libraries.foreign-nccl", "libraries.foreign-cudnn"],
+    question: "Does the loader find libtorch's own NCCL, cuDNN and CUDA libraries?",
+    reports: &["libraries.foreign-nccl", "libraries.foreign-cudnn", "libraries.foreign-cuda"],
     preflight: true,
     run,
 };
@@ -74,7 +78,19 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             None => {}
         }
     }
+    findings.extend(LINKERS.into_iter().find_map(|name| foreign_linker(host, &own, name)));
     Ok(findings)
+}
+
+/// The system's folders are searched last, so a linker from there is used only where libtorch has none.
+fn foreign_linker(host: &Host, own: &OwnFolders, name: &str) -> Option<Finding> {
+    let ForeignLibrary::Found(first) = foreign_library::find(host, own, name)? else { return None };
+    if foreign_library::is_from_system(&first) {
+        return None;
+    }
+    let version = first.version.as_ref().map_or(String::new(), |version| format!(" {version}"));
+    let title = format!("{name}{version} is loaded from {}, not from libtorch's folder", first.path);
+    Some(Finding::new("libraries.foreign-cuda", title).command("unset LD_LIBRARY_PATH"))
 }
 
 fn preloaded(finding: Finding) -> Finding {

@@ -2,6 +2,7 @@
 
 mod battery;
 mod clock;
+mod cpu_busy;
 pub(super) mod leftovers;
 mod limits;
 mod numa;
@@ -22,4 +23,5 @@ pub(super) const CHECKS: &[&Check] = &[
     &remove_ipc::CHECK,
     &numa::CHECK,
     &battery::CHECK,
+    &cpu_busy::CHECK,
 ];
