@@ -49,6 +49,19 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
+        id: "network.proxy-unknown",
+        area: Area::Network,
+        status: Status::Warning,
+        title: "A proxy has an unknown scheme",
+        cause: "yolo ignores this proxy and connects directly; pip and other programs fail",
+        remedy: Some(
+            "name the proxy's protocol, with the user name and password if it has them; or unset the variable if downloads \
+             work without a proxy",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "network.certificates",
         area: Area::Network,
         status: Status::Warning,
