@@ -2,12 +2,13 @@
 //! `yolo` sets for every rank, such as RANK and MASTER_PORT, are harmless and ignored.
 
 use yolo_base::env::{
-    LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, NCCL_P2P_DISABLE, OMP_NUM_THREADS, RANK,
-    WORLD_SIZE,
+    LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, NCCL_P2P_DISABLE, NCCL_SHM_DISABLE,
+    OMP_NUM_THREADS, RANK, WORLD_SIZE,
 };
 
 use crate::change::Change;
 use crate::checks::gpu::peer_access::is_nvlinked;
+use crate::checks::memory::shared;
 use crate::checks::{Answer, Check, cores, leads_out};
 use crate::facts::{Gpu, Host, Interface};
 use crate::finding::Finding;
@@ -94,7 +95,7 @@ const SEVERAL: &[Rule] = &[
                                             yolo's",
         ))
     }),
-    ("NCCL_SHM_DISABLE", |value| {
+    (NCCL_SHM_DISABLE, |value| {
         on(value).then_some(()).and(slows("GPUs without a direct path communicate through sockets"))
     }),
     (NCCL_P2P_DISABLE, |value| on(value).then_some(()).and(notable("GPUs cannot communicate directly"))),
@@ -141,6 +142,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     host.env(OMP_NUM_THREADS)?;
     let several = intent.ranks_in_all() > 1;
     let rules = ALWAYS.iter().chain(SEVERAL.iter().filter(|_| several || !intent.run));
+    // Where shared memory is too small, this variable is the remedy.
+    let is_needed = |name: &str| name == NCCL_SHM_DISABLE && shared::is_too_small(host, intent);
+    let rules = rules.filter(|(name, _)| !is_needed(name));
     let mut findings: Vec<Finding> = rules.filter_map(|(name, rule)| finding(host, name, *rule)).collect();
     findings.extend(super::allocator::findings(host, intent));
     findings.extend(threads(host, intent));
