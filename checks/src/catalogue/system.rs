@@ -153,10 +153,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "system.no-avx2",
         area: Area::System,
         status: Status::Warning,
-        title: "The processor has no AVX2",
-        cause: "libtorch and the data loader then compute on four numbers at once instead of eight: an epoch on the CPU needed \
-                2.8 times the processor time in a measurement, and on a GPU the loader may become the limit",
-        remedy: Some("train on a machine with a newer processor, or accept the slower runs"),
+        title: "The CPU has no AVX2",
+        cause: "libtorch and the data loader then compute on four numbers at once instead of eight; training on the CPU took \
+                2.8 times the CPU time in a measurement, and on a GPU the loader may become the limit",
+        remedy: Some("train on a machine with a newer CPU, or accept slower runs"),
         fix: None,
         detects: &[],
     },

@@ -2,11 +2,11 @@
 
 mod battery;
 mod clock;
+mod cpu;
 pub(super) mod leftovers;
 mod limits;
 mod numa;
 mod platform;
-mod processor;
 mod raise_limit;
 mod remove_ipc;
 mod tasks;
@@ -15,7 +15,7 @@ use super::Check;
 
 pub(super) const CHECKS: &[&Check] = &[
     &platform::CHECK,
-    &processor::CHECK,
+    &cpu::CHECK,
     &clock::CHECK,
     &limits::CHECK,
     &leftovers::CHECK,
