@@ -143,7 +143,7 @@ fn hangs(host: &Host, why: &str) -> Option<Finding> {
         return None;
     }
     let time = why.split("no answer within").last().unwrap_or_default();
-    let title = format!("the NVIDIA driver does not answer: it has hung for more than{time}");
+    let title = format!("the NVIDIA driver has not answered for{time}");
     let finding = Finding::new("gpu.driver-silent", title)
         .because(
             "a card or its firmware does not respond, and every program that asks the driver waits with it, nvidia-smi too",
