@@ -135,6 +135,7 @@ variables! {
     NCCL_NVLS_ENABLE: Rank = "`0` if ranks share a GPU: NVLink SHARP does not support it";
     NCCL_MAX_CTAS: Rank = "thread blocks of NCCL, fewer if ranks share a GPU, because they need theirs at the same time";
     NCCL_P2P_DISABLE: Rank = "`1` on machines where GPUs that communicate directly are known to hang";
+    NCCL_SHM_DISABLE: Standard = "`1`: NCCL uses sockets instead of shared memory, so `yolo doctor` does not ask for space in `/dev/shm`";
     NCCL_CUMEM_ENABLE: Rank = "`0` in WSL, where NCCL's newer way to share memory can fail";
     NCCL_CUMEM_HOST_ENABLE: Rank = "`0` in WSL, likewise";
     NCCL_RAS_ADDR: Rank = "where NCCL answers which ranks are behind: a free port of this machine, so that runs do not share one";

@@ -33,5 +33,5 @@ pub use gpu_strain::{GpuStrain, StrainMonitor};
 pub use intent::{Intent, NOT_YET_OF_TRAIN};
 pub use nccl_settings::{ANSWERED_BY_SETTINGS, NcclSetting, nccl_settings};
 pub use port_owner::port_owner;
-pub use remedies::user_shell::shell_profile;
+pub use remedies::variables_file::shell_profile;
 pub use status::Status;

@@ -49,6 +49,19 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
+        id: "network.proxy-unknown",
+        area: Area::Network,
+        status: Status::Warning,
+        title: "A proxy has an unknown scheme",
+        cause: "yolo ignores this proxy and connects directly; pip and other programs fail",
+        remedy: Some(
+            "name the proxy's protocol, with the user name and password if it has them; or unset the variable if downloads \
+             work without a proxy",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "network.certificates",
         area: Area::Network,
         status: Status::Warning,
@@ -115,12 +128,12 @@ pub(super) const ROWS: &[Entry] = &[
         id: "network.one-subnet",
         area: Area::Network,
         status: Status::Warning,
-        title: "Two network cards are in the same subnet",
-        cause: "NCCL and gloo tell the other machines the address of one card, but Linux sends through the card of the first \
-                route to the subnet; connections then come from an address that nobody expects, or use the slower card",
+        title: "Two network interfaces are in the same subnet",
+        cause: "Linux sends everything to this subnet through one of them, whichever address the ranks announce; connections \
+                then come from an unexpected address, which a firewall may reject, or use the slower interface",
         remedy: Some(
-            "give each card a subnet of its own (a longer netmask such as /24, if the addresses allow it), or give one of the \
-             two routes a larger metric",
+            "give the route of the interface that the run does not use a larger metric, or move one of the two to another \
+             subnet on all machines",
         ),
         fix: None,
         detects: &[],

@@ -27,6 +27,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::fit::fit;
 use crate::remedies::user_shell::translate;
+use crate::remedies::variables_file::only_if_sourced;
 
 pub use check::{Answer, Check};
 pub(crate) use cores::cores;
@@ -117,7 +118,10 @@ pub fn run_checks(host: &Host, intent: &Intent, wanted: impl Fn(&Check) -> bool)
 
 fn ask(check: &'static Check, host: &Host, intent: &Intent) -> Vec<Finding> {
     match panic::catch_unwind(AssertUnwindSafe(|| (check.run)(host, intent))) {
-        Ok(Ok(findings)) => findings.into_iter().map(|finding| translate(host, fit(host, finding))).collect(),
+        Ok(Ok(findings)) => {
+            let shown = |finding| translate(host, only_if_sourced(host, fit(host, finding)));
+            findings.into_iter().map(shown).collect()
+        }
         Ok(Err(why)) => check.reports.first().map(|id| Finding::skipped(id, &why)).into_iter().collect(),
         Err(panic) => {
             let why = panic

@@ -78,7 +78,8 @@ pub(crate) fn advice(host: &Host) -> Option<&'static str> {
     match host.family()? {
         Family::NixOs => Some(
             "add `nixpkgs.config.allowUnfree = true;`, `hardware.graphics.enable = true;`, \
-             `hardware.nvidia.open = true;` and `services.xserver.videoDrivers = [ \"nvidia\" ];` to configuration.nix, apply it, and restart",
+             `hardware.nvidia.open = true;` and `services.xserver.videoDrivers = [ \"nvidia\" ];` to configuration.nix, apply it, \
+             and restart",
         ),
         Family::Nvidia => Some(
             "the driver is a part of this system: install its updates from NVIDIA, or flash the board again",
@@ -134,7 +135,9 @@ fn of_suse(family: Family, old: bool) -> Vec<String> {
     let module =
         if old { "nvidia-driver-G06-kmp-default" } else { "nvidia-open-driver-G06-signed-kmp-default" };
     // The two come from different repositories, whose newest versions may differ.
-    let version = format!("$(rpm -q --queryformat '%{{VERSION}}' {module} | cut -d_ -f1)");
+    // The module stays installed for older kernels, so there may be several.
+    let version =
+        format!("$(rpm -q --queryformat '%{{VERSION}}\\n' {module} | cut -d_ -f1 | sort -V | tail -n 1)");
     vec![
         format!("sudo zypper addrepo --refresh {place} NVIDIA"),
         format!("sudo zypper install {module}"),

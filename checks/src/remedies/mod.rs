@@ -16,3 +16,4 @@ pub(crate) mod service;
 pub(crate) mod start_container;
 pub(crate) mod upgrade;
 pub(crate) mod user_shell;
+pub(crate) mod variables_file;

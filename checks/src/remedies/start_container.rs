@@ -69,7 +69,7 @@ fn of_podman(finding: Finding, what: Start, docker: &str) -> Finding {
     finding
         .remedy(
             "start the container with the GPUs; if Podman does not know the device, install the NVIDIA Container Toolkit on \
-             the host and let it describe the GPUs first (CDI)",
+             the host and generate its CDI specification first",
         )
         .command("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml  # on the host")
         .command(command)

@@ -1,7 +1,6 @@
 //! Writes commands in the language of the user's shell. Checks write those that set variables for sh and bash;
 //! fish and csh have other words for them, and so has PowerShell on Windows.
 
-use crate::change::Change;
 use crate::facts::Host;
 use crate::finding::Finding;
 
@@ -18,7 +17,6 @@ enum Language {
 
 /// The finding with commands that this user's shell understands.
 pub(crate) fn translate(host: &Host, mut finding: Finding) -> Finding {
-    without_posix_file(host, &mut finding);
     let commands = finding.remedy.iter_mut().flat_map(|remedy| remedy.commands.iter_mut());
     let of_variables =
         commands.filter(|command| command.starts_with("export ") || command.starts_with("unset "));
@@ -30,25 +28,6 @@ pub(crate) fn translate(host: &Host, mut finding: Finding) -> Finding {
     finding
 }
 
-/// `--fix` writes variables to a file for POSIX shells, and others cannot source it: there, the commands set them.
-fn without_posix_file(host: &Host, finding: &mut Finding) {
-    let Some(remedy) = finding.remedy.as_mut().filter(|remedy| !remedy.changes.is_empty()) else { return };
-    if of_user(host) == Language::Posix {
-        return;
-    }
-    let is_root = host.user().is_ok_and(|user| user.uid == Some(0));
-    remedy.changes.retain(|change| match change {
-        Change::Variable { .. } => false,
-        // Only root can change the loader's list.
-        Change::LoaderFolder { .. } => is_root,
-        _ => true,
-    });
-    if remedy.changes.is_empty() {
-        remedy.fixable = false;
-        remedy.undo = None;
-    }
-}
-
 /// The variable that a command sets, and its value, in whichever language it is.
 pub(crate) fn assignment(command: &str) -> Option<(&str, &str)> {
     let posix = command.strip_prefix("export ").and_then(|rest| rest.split_once('='));
@@ -57,13 +36,9 @@ pub(crate) fn assignment(command: &str) -> Option<(&str, &str)> {
     posix.or(others)
 }
 
-/// What the user's shell reads when it starts, if the shell is a POSIX one.
-pub fn shell_profile(host: &Host) -> &'static str {
-    let shell = host.env("SHELL").ok().flatten().unwrap_or_default();
-    match shell.rsplit('/').next() {
-        Some("zsh") => "~/.zshrc",
-        _ => "~/.bashrc",
-    }
+/// Whether the user's shell is sh or a relative of it.
+pub(super) fn is_posix(host: &Host) -> bool {
+    of_user(host) == Language::Posix
 }
 
 fn of_user(host: &Host) -> Language {
@@ -114,34 +89,7 @@ fn plain(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn no_file_is_offered_to_a_shell_that_cannot_source_it() {
-        let is_fixable = |shell: &str| {
-            let recording = json!({ "version": 1, "os": "linux", "env": { "SHELL": shell } });
-            let host = Host::from_value(recording).unwrap().0;
-            let change = Change::Variable { name: "CUDA_VISIBLE_DEVICES".to_owned(), value: None };
-            let finding = Finding::new("gpu.visible-unreadable", "invalid")
-                .command("unset CUDA_VISIBLE_DEVICES")
-                .change(change);
-            translate(&host, finding).remedy.unwrap().fixable
-        };
-        assert!(is_fixable("/bin/bash") && is_fixable("/usr/bin/zsh"));
-        assert!(!is_fixable("/usr/bin/fish") && !is_fixable("/bin/tcsh"));
-    }
-
-    #[test]
-    fn each_shell_has_its_profile() {
-        let profile = |shell: &str| {
-            let recording = json!({ "version": 1, "os": "linux", "env": { "SHELL": shell } });
-            shell_profile(&Host::from_value(recording).unwrap().0)
-        };
-        assert_eq!(profile("/usr/bin/zsh"), "~/.zshrc");
-        assert_eq!(profile("/bin/bash"), "~/.bashrc");
-    }
 
     #[test]
     fn each_shell_has_its_words() {

@@ -1,10 +1,12 @@
 //! What is known about WSL apart from any host: the output of `wsl.exe` ([`exe_output`]), the two
 //! configuration files ([`config`]), the virtual machine compared with its configuration ([`vm`]),
-//! and the values that a PC and a training need ([`sizing`]). Pure functions; the facts come from
-//! [`Host`](crate::Host), the findings from [`checks`](crate::checks).
+//! which Windows is too old for it ([`old_windows`]), and the values that a PC and a training need
+//! ([`sizing`]). Pure functions; the facts come from [`Host`](crate::Host), the findings from
+//! [`checks`](crate::checks).
 
 pub mod config;
 pub mod exe_output;
+pub mod old_windows;
 pub mod sizing;
 pub mod vm;
 

@@ -153,7 +153,9 @@ pub(super) const ROWS: &[Entry] = &[
         title: "The nouveau driver controls the NVIDIA card",
         cause: "nouveau, the open-source driver for NVIDIA cards, cannot run CUDA, and NVIDIA's driver \
                 cannot use a card that nouveau controls",
-        remedy: Some("disable nouveau and restart; to undo this, delete the file in /etc/modprobe.d"),
+        remedy: Some(
+            "disable nouveau and restart; to undo this, delete /etc/modprobe.d/blacklist-nouveau.conf and rebuild the initramfs",
+        ),
         fix: None,
         detects: &["nouveau-loaded"],
     },
@@ -161,8 +163,8 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.switched-off",
         area: Area::Gpu,
         status: Status::Error,
-        title: "The NVIDIA card is switched off or reserved for a virtual machine",
-        cause: "CUDA cannot use a card that is switched off or reserved for a virtual machine",
+        title: "The NVIDIA card is switched off, missing from the PCI bus, or reserved for a virtual machine",
+        cause: "CUDA cannot use a card that is switched off, not on the bus, or reserved for a virtual machine",
         remedy: Some("switch the card on and restart; `sudo prime-select intel` undoes this"),
         fix: None,
         detects: &["optimus-runtime-suspend"],

@@ -29,7 +29,7 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// More than this many images without a label file for each one with a label file are suspicious.
+/// A data set is suspicious if more than this many images lack a label file for each one that has it.
 const FEW: usize = 4;
 /// How far a box may extend outside the image before it counts as an error, not as rounding.
 const ROUNDING: f64 = 1e-3;

@@ -5,13 +5,13 @@ mod failing;
 mod filesystem;
 mod images;
 mod labels;
-mod locked;
 mod new_folders;
 mod own_folders;
 mod remote;
 mod space;
 mod temporary;
 mod unfinished;
+mod unlock;
 mod weights;
 
 use super::Check;

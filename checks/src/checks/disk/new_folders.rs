@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use yolo_base::env::{HOME, YOLO_HOME};
 
-use super::locked;
+use super::unlock;
 use crate::facts::view::data_set::parent;
 use crate::facts::{Host, Place};
 use crate::finding::Finding;
@@ -52,11 +52,13 @@ fn is_below(path: &str, folder: &str) -> bool {
     rest.is_some_and(|rest| !rest.is_empty())
 }
 
-/// The home is this user's, but folders in it are closed, as `.local` is after a program of root has made it.
-fn in_home(host: &Host, finding: Finding, all: &[Impossible]) -> Finding {
-    let folders: BTreeSet<&str> = all.iter().map(|one| one.above.as_str()).collect();
+/// The home is this user's, but folders in it are not writable, such as a `.local` that root has created. A folder
+/// elsewhere, to which XDG_CACHE_HOME may point, is not this user's to take.
+fn in_home(host: &Host, finding: Finding, home: &str, all: &[Impossible]) -> Finding {
+    let folders: BTreeSet<&str> =
+        all.iter().map(|one| one.above.as_str()).filter(|above| is_below(above, home)).collect();
     folders.into_iter().fold(finding, |finding, folder| match host.stat(folder) {
-        Ok(Some(stat)) => locked::open(host, finding, folder, &stat),
+        Ok(Some(stat)) => unlock::with_remedy(host, finding, folder, &stat),
         _ => finding,
     })
 }
@@ -73,8 +75,8 @@ pub(super) fn cannot_create(host: &Host, all: &[Impossible]) -> Option<Finding> 
     let finding = others
         .fold(finding, |finding, one| finding.seen(format!("nor can {} ({})", one.folder, one.purpose)));
     let home = host.env(HOME).ok().flatten().filter(|home| is_below(&first.folder, home));
-    if home.as_ref().is_some_and(|home| is_below(&first.above, home)) {
-        return Some(in_home(host, finding, all));
+    if let Some(home) = home.as_ref().filter(|home| is_below(&first.above, home)) {
+        return Some(in_home(host, finding, home, all));
     }
     let Some(home) = home.filter(|_| host.env(YOLO_HOME).is_ok_and(|own| own.is_none())) else {
         return Some(finding.remedy("set YOLO_HOME to a folder that this user may write to"));

@@ -3,8 +3,8 @@
 
 use yolo_base::env::YOLO_HOME;
 
-use super::locked;
 use super::new_folders::{Impossible, cannot_create};
+use super::unlock;
 use crate::change::Change;
 use crate::checks::{Answer, Check};
 use crate::facts::view::data_set::{is_absolute, join, parent};
@@ -101,7 +101,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
 
 fn locked(host: &Host, folder: &str, purpose: &str, stat: &Stat) -> Finding {
     let title = format!("{folder} ({purpose}) is not writable");
-    locked::open(host, Finding::new("disk.own-folder-locked", title), folder, stat)
+    unlock::with_remedy(host, Finding::new("disk.own-folder-locked", title), folder, stat)
 }
 
 #[cfg(test)]

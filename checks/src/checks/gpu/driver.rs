@@ -2,6 +2,8 @@
 //! different versions of library and module. [`super::kernel_module`] finds out why a module does
 //! not run the card; WSL, containers and lost cards have their own checks.
 
+use std::collections::BTreeSet;
+
 use super::{driver_unsuited, kernel_module, lost, no_card, outside_job, pci};
 use crate::checks::{Answer, Check};
 use crate::facts::{Family, Host, NvmlState, Place, Stat, Version};
@@ -143,7 +145,7 @@ fn hangs(host: &Host, why: &str) -> Option<Finding> {
         return None;
     }
     let time = why.split("no answer within").last().unwrap_or_default();
-    let title = format!("the NVIDIA driver does not answer: it has hung for more than{time}");
+    let title = format!("the NVIDIA driver has not answered for{time}");
     let finding = Finding::new("gpu.driver-silent", title)
         .because(
             "a card or its firmware does not respond, and every program that asks the driver waits with it, nvidia-smi too",
@@ -194,7 +196,16 @@ fn mismatch(host: &Host) -> Finding {
             };
             finding.command(upgrade::packages(host).unwrap_or("modinfo -F version nvidia"))
         }
-        (Place::Machine, _) => restart(host, finding),
+        (Place::Machine, _) => match unconfigured(host) {
+            Some(package) => {
+                let finding = finding.seen(format!("/var/log/dpkg.log: {package} is half-configured")).remedy(
+                    "finish the update of the driver, which stopped while it built the module, then restart",
+                );
+                let finding = finding.command("sudo dpkg --configure -a");
+                upgrade::packages(host).into_iter().fold(finding, Finding::command)
+            }
+            None => restart(host, finding),
+        },
         // The module is the host's: the libraries inside must follow it.
         (Place::Lxc, Some(module)) => finding
             .remedy(format!(
@@ -209,6 +220,24 @@ fn mismatch(host: &Host) -> Finding {
         ),
         _ => restart(host, finding),
     }
+}
+
+/// The package of the driver that dpkg has not configured: what built its module failed.
+fn unconfigured(host: &Host) -> Option<String> {
+    let log = host.text("/var/log/dpkg.log").ok().flatten()?;
+    let mut open = BTreeSet::new();
+    for line in log.lines() {
+        // 2025-04-29 06:43:11 status half-configured nvidia-dkms-570:amd64 570.133.07-0ubuntu1
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let [_, _, "status", state, package, ..] = words[..] {
+            match state {
+                "half-configured" => open.insert(package),
+                _ => open.remove(package),
+            };
+        }
+    }
+    let package = open.into_iter().find(|package| package.contains("nvidia"))?;
+    Some(package.split(':').next().unwrap_or(package).to_owned())
 }
 
 /// Whether NVIDIA's installer put the libraries there, not the distribution's packages.

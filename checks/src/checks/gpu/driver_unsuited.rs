@@ -52,16 +52,19 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
     None
 }
 
-/// A virtual GPU: the driver here must be of the vGPU branch of its host or of the one before.
+/// A virtual GPU, whose driver has to be of a branch that the driver of its host accepts.
 fn of_another_host(host: &Host) -> Finding {
     let version = installed(host).map_or(String::new(), |version| format!(" {version}"));
     let title =
         format!("the driver{version} of this virtual GPU does not fit the driver of its host (Xid 78)");
     Finding::new("gpu.driver-unsuited", title)
-        .because("a host accepts guest drivers of its own vGPU branch and of the one before it, and it was updated")
+        .because(
+            "a vGPU host accepts guest drivers of its own branch, the previous one, and the previous long-term branch; this one is \
+             not among them, perhaps because the host was updated",
+        )
         .remedy(
-            "install the GRID driver (vGPU guest driver) that the provider of this machine offers now, not one from NVIDIA's \
-             public pages or from the distribution, then restart; on Azure it is the NVIDIA GPU Driver Extension",
+            "install the vGPU guest driver (GRID driver) that the provider or administrator of the host offers, not one from \
+             NVIDIA's public pages or the distribution, then restart; on Azure, the NVIDIA GPU Driver Extension installs it",
         )
 }
 

@@ -22,6 +22,11 @@ const KEYS: [&str; 3] =
 /// The UEFI variable for Secure Boot, whose last byte is 1 if it is on.
 const SECURE_BOOT: &str = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
 
+const ABOUT_NOVA: &str = "the kernel loaded nova_core, its successor to nouveau, which does not support CUDA";
+const NOVA_OFF: &str =
+    r"printf 'blacklist nova_core\nblacklist nova_drm\n' | sudo tee /etc/modprobe.d/blacklist-nova.conf";
+const NOUVEAU_OFF: &str = r"printf 'blacklist nouveau\noptions nouveau modeset=0\n' | sudo tee /etc/modprobe.d/blacklist-nouveau.conf";
+
 /// The first of the causes above that applies.
 pub(super) fn reason(host: &Host, state: &NvmlState) -> Option<Finding> {
     switched_off(host).or_else(|| held_by_nouveau(host, state)).or_else(|| match state {
@@ -65,16 +70,16 @@ fn off_the_bus(host: &Host) -> Option<Finding> {
         true => finding
             .because("laptops switch the card off to save power (Eco mode, integrated graphics only), and it does not always come back")
             .remedy(
-                "switch the card on in the program of the laptop's maker or in its firmware (for ASUS: `supergfxctl -m Hybrid`), \
-                 and let Linux search the bus again; if the card does not appear, restart",
+                "turn the card on in the maker's program or in the firmware (ASUS: supergfxctl -m Hybrid), then rescan the bus; if \
+                 the card does not appear, restart",
             )
             .command("echo 1 | sudo tee /sys/bus/pci/rescan")
             .command("sudo modprobe nvidia"),
         false => finding
-            .because("a card without power, one that sits loose, or a slot that the firmware has switched off does not appear there")
+            .because("a card that has no power or is not seated properly, or a slot that is disabled in the firmware, does not appear on the bus")
             .remedy(
-                "switch the machine off, check the card's seat and its power cables, and look for the slot in the firmware's \
-                 settings; then start it again",
+                "if the machine has a card, switch it off, check the card's seat and power cables and the slot's setting in the \
+                 firmware; if it has none, train with --device cpu",
             ),
     };
     Some(said.into_iter().take(1).fold(finding, Finding::seen))
@@ -117,7 +122,7 @@ fn forbidden_to_load(host: &Host) -> Option<Finding> {
         (None, Some(file)) => {
             let remedy = format!(
                 "if a program such as envycontrol or prime-select wrote {file}, switch the card on with it; otherwise remove the \
-                 line for nvidia from the file and rebuild the initial file system, then restart"
+                 line for nvidia from the file and rebuild the initramfs, then restart"
             );
             (file, remedy)
         }
@@ -144,30 +149,41 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
         let title = format!(
             "the NVIDIA card uses {name}, which cannot run CUDA, and NVIDIA's driver is not installed"
         );
-        let finding = Finding::new("gpu.nouveau", title).remedy(
-            advice(host).unwrap_or("install NVIDIA's driver, whose package disables nouveau, then restart"),
-        );
-        return Some(install(host).into_iter().fold(finding, Finding::command));
+        let finding = Finding::new("gpu.nouveau", title).remedy(advice(host).map_or_else(
+            || format!("install NVIDIA's driver and disable {name}, then restart"),
+            str::to_owned,
+        ));
+        let finding = install(host).into_iter().fold(finding, Finding::command);
+        return Some(match is_nova {
+            true if advice(host).is_none() => blacklisted(host, finding.because(ABOUT_NOVA), NOVA_OFF),
+            true => finding.because(ABOUT_NOVA),
+            // NVIDIA's packages disable it.
+            false => finding,
+        });
     }
     let title = format!("{name} controls the NVIDIA card, so NVIDIA's own module cannot be loaded");
+    let finding = Finding::new("gpu.nouveau", title);
     if host.family() == Some(Family::NixOs) {
-        let finding = Finding::new("gpu.nouveau", title).remedy(advice(host).unwrap_or_default());
+        let finding = finding.remedy(advice(host).unwrap_or_default());
         return Some(install(host).into_iter().fold(finding, Finding::command));
     }
-    let finding = if is_nova {
-        Finding::new("gpu.nouveau", title)
-            .because("the kernel loaded nova_core, its own driver without CUDA and the successor of nouveau, first")
-            .remedy("disable nova and restart; to undo this, delete the file in /etc/modprobe.d")
-            .command("printf 'blacklist nova_core\\nblacklist nova_drm\\n' | sudo tee /etc/modprobe.d/blacklist-nova.conf")
+    Some(if is_nova {
+        let finding = finding.because(ABOUT_NOVA).remedy(
+            "disable nova and restart; to undo this, delete /etc/modprobe.d/blacklist-nova.conf and rebuild the initramfs",
+        );
+        blacklisted(host, finding, NOVA_OFF)
     } else {
-        Finding::new("gpu.nouveau", title)
-            .command("printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | sudo tee /etc/modprobe.d/blacklist-nouveau.conf")
-    };
-    // The initial file system has a copy of these files, and loads the driver before the disk is mounted.
+        blacklisted(host, finding, NOUVEAU_OFF)
+    })
+}
+
+/// The finding with a command that blacklists a module, and those that make it effective.
+fn blacklisted(host: &Host, finding: Finding, command: &str) -> Finding {
+    // The initramfs has a copy of these files, and loads the driver before the disk is mounted.
     let rebuild =
         ["sudo update-initramfs -u", "sudo dracut --force", "sudo dracut --force", "sudo mkinitcpio -P"];
     let rebuild = host.package_command(rebuild);
-    Some(restart(host, rebuild.into_iter().fold(finding, Finding::command)))
+    restart(host, rebuild.into_iter().fold(finding.command(command), Finding::command))
 }
 
 fn unsigned(host: &Host) -> Option<Finding> {

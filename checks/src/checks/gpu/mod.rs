@@ -27,7 +27,7 @@ mod virtual_gpu;
 mod visible_devices;
 
 use super::Check;
-pub(in crate::checks) use run_gpus::is_native_linux;
+pub(in crate::checks) use run_gpus::{chosen, is_native_linux};
 use run_gpus::{is_of_laptop, label, of_run, stops};
 
 pub(super) const CHECKS: &[&Check] = &[

@@ -83,3 +83,29 @@ fn partition(host: &Host) -> Option<String> {
             .then(|| value(line, "PartitionName"))?
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_partition_of_the_nodes_with_gpus() {
+        let of = |lines: &[&str]| {
+            let files = json!({ SLURM_CONF[0]: lines.join("\n") });
+            partition(&Host::from_value(json!({ "version": 1, "os": "linux", "files": files })).unwrap().0)
+        };
+        let node = "NodeName=n1 Gres=gpu:a40:4 CPUs=64";
+        let name = |name: &str| Some(name.to_owned());
+        assert_eq!(
+            of(&[node, "PartitionName=cpu Nodes=n10,n11", "PartitionName=gpu Nodes=n2,n1"]),
+            name("gpu")
+        );
+        assert_eq!(of(&[node, "PartitionName=cpu Nodes=n10 Default=YES"]), None);
+        assert_eq!(of(&[node, "PartitionName=all Nodes=ALL"]), name("all"));
+        assert_eq!(of(&["NodeName=n1 CPUs=64", "PartitionName=all Nodes=ALL"]), None);
+        let several = "NodeName=g[1-4] Gres=gpu:4";
+        assert_eq!(of(&[several, "PartitionName=gpu Nodes=g[1-4]"]), name("gpu"));
+    }
+}

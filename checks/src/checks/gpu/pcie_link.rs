@@ -183,11 +183,10 @@ fn logged(host: &Host, intent: &Intent) -> Vec<Finding> {
 
 /// The run's cards, including lost ones; if none is known, one entry without an address for all.
 fn places(host: &Host, intent: &Intent) -> Vec<Place> {
-    let is_used = |gpu: &Gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index);
     let of_driver = |gpu: Gpu| (super::label(&gpu), gpu.pci_bus_id().ok());
     let of_kernel = |card: String| (format!("the NVIDIA card at {card}"), Some(card));
     let mut found: Vec<(String, Option<String>)> = match host.gpus() {
-        Ok(gpus) => gpus.into_iter().filter(is_used).map(of_driver).collect(),
+        Ok(gpus) => super::chosen(host, intent, gpus).into_iter().map(of_driver).collect(),
         Err(_) => super::pci::cards(host).into_iter().map(of_kernel).collect(),
     };
     if found.is_empty() && host.gpus().is_err() {

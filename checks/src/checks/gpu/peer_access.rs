@@ -37,8 +37,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if host.os()? != "linux" || host.is_wsl2().unwrap_or(false) || host.nvml_state()? != NvmlState::Ready {
         return Ok(Vec::new());
     }
-    let used = |gpu: &Gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index);
-    let gpus: Vec<Gpu> = host.gpus()?.into_iter().filter(|gpu| gpu.lost().is_none() && used(gpu)).collect();
+    let mut gpus = super::chosen(host, intent, host.gpus()?);
+    gpus.retain(|gpu| gpu.lost().is_none());
     let is_off = host.env(NCCL_P2P_DISABLE).is_ok_and(|value| value.is_some_and(|value| value.trim() == "1"));
     if gpus.len() < 2 || is_off || intent.cpu || intent.run && intent.ranks_on_gpus() < 2 {
         return Ok(Vec::new());

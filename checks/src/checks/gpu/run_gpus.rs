@@ -20,7 +20,7 @@ pub(super) fn of_run(host: &Host, intent: &Intent) -> Fact<Vec<Gpu>> {
 
 /// The GPUs that the run names. If it names none, those of a batch job are the ones that CUDA_VISIBLE_DEVICES shows: the
 /// others are somebody else's.
-pub(super) fn chosen(host: &Host, intent: &Intent, mut gpus: Vec<Gpu>) -> Vec<Gpu> {
+pub(in crate::checks) fn chosen(host: &Host, intent: &Intent, mut gpus: Vec<Gpu>) -> Vec<Gpu> {
     if !intent.devices.is_empty() {
         gpus.retain(|gpu| intent.devices.contains(&gpu.index));
         return gpus;
@@ -61,10 +61,12 @@ pub(super) fn label(gpu: &Gpu) -> String {
     }
 }
 
-/// An unusable card stops a run that uses it, and any run on a machine without other cards.
+/// An unusable card stops a run that names it, and any run that can use no other card.
 pub(super) fn stops(host: &Host, intent: &Intent, gpu: &Gpu) -> Status {
-    let only = host.gpus().is_ok_and(|gpus| gpus.len() == 1);
-    if only || intent.devices.contains(&gpu.index) { Status::Error } else { Status::Warning }
+    let is_only = host
+        .gpus()
+        .is_ok_and(|gpus| matches!(&chosen(host, intent, gpus)[..], [only] if only.index == gpu.index));
+    if is_only || intent.devices.contains(&gpu.index) { Status::Error } else { Status::Warning }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! a driver older than the whole generation fails, unless the loader finds a newer libcuda from
 //! `cuda-compat`, which works on data center cards.
 
+use crate::checks::gpu::chosen;
 use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState, Variant, Version};
 use crate::finding::Finding;
@@ -75,9 +76,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 
 /// Whether no build of libtorch has kernels for any of the run's cards.
 fn are_unserved(host: &Host, intent: &Intent) -> bool {
-    let mut cards = host.gpus().unwrap_or_default();
+    let mut cards = chosen(host, intent, host.gpus().unwrap_or_default());
     cards.retain(|gpu| gpu.lost().is_none());
-    cards.retain(|gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index));
     let is_unserved = |gpu: &Gpu| {
         let served = |card| libtorch_builds::BUILDS.iter().any(|build| build.serves(card) != Serves::No);
         gpu.capability().is_ok_and(|card| !served(card))

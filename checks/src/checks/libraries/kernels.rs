@@ -3,6 +3,7 @@
 //! the build does not support a GPU, the check looks for one that does; some pairs of GPUs have none
 //! in common.
 
+use crate::checks::gpu::chosen;
 use crate::checks::{Answer, Check};
 use crate::facts::{Fact, Gpu, Host, NvmlState};
 use crate::finding::Finding;
@@ -34,7 +35,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if intent.cpu || host.nvml_state()? != NvmlState::Ready {
         return Ok(Vec::new());
     }
-    let cards = cards(&host.gpus()?, intent)?;
+    let cards = cards(&chosen(host, intent, host.gpus()?))?;
     if cards.is_empty() {
         return Ok(Vec::new());
     }
@@ -76,11 +77,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// The run's cards, or all, grouped by model; a capability that the driver does not report is unknown.
-fn cards(gpus: &[Gpu], intent: &Intent) -> Fact<Vec<Cards>> {
+/// Working cards, grouped by model; a capability that the driver does not report is unknown.
+fn cards(gpus: &[Gpu]) -> Fact<Vec<Cards>> {
     let mut kinds: Vec<Cards> = Vec::new();
-    let is_of_run = |gpu: &&Gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index);
-    for gpu in gpus.iter().filter(|gpu| gpu.lost().is_none()).filter(is_of_run) {
+    for gpu in gpus.iter().filter(|gpu| gpu.lost().is_none()) {
         let name = gpu.name().unwrap_or_else(|_| "unknown name".to_owned());
         let capability = gpu.capability()?;
         match kinds.iter_mut().find(|kind| kind.name == name && kind.capability == capability) {

@@ -209,7 +209,7 @@ fn missing(host: &Host) -> Finding {
     };
     // On RHEL and Amazon Linux the driver comes from NVIDIA's repository, which has other names than RPM Fusion.
     let red_hat = match host.family() {
-        Some(Family::RedHat | Family::Amazon) => "sudo dnf install nvidia-driver-cuda",
+        Some(Family::RedHat | Family::Amazon) => "sudo dnf install nvidia-driver-cuda-libs",
         _ => "sudo dnf install xorg-x11-drv-nvidia-cuda-libs",
     };
     let package = host.package_command([

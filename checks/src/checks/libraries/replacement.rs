@@ -1,5 +1,6 @@
 //! Which libtorch and driver suit this machine, and how to replace the installed ones.
 
+use crate::checks::gpu::chosen;
 use crate::facts::{Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
@@ -47,8 +48,7 @@ pub(super) fn fitting(host: &Host, intent: &Intent) -> Option<&'static Build> {
     if host.os().ok()? != "linux" || host.arch().is_ok_and(|arch| arch != "x86_64") {
         return None;
     }
-    let is_of_run = |index| intent.devices.is_empty() || intent.devices.contains(&index);
-    let gpus = host.gpus().ok()?.into_iter().filter(|gpu| gpu.lost().is_none() && is_of_run(gpu.index));
+    let gpus = chosen(host, intent, host.gpus().ok()?).into_iter().filter(|gpu| gpu.lost().is_none());
     let cards: Vec<_> = gpus.map(|gpu| gpu.capability().ok()).collect::<Option<_>>()?;
     let driver = host.driver_version().ok()?.major();
     libtorch_builds::best_for(&cards, driver).filter(|_| !cards.is_empty())

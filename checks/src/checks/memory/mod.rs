@@ -5,7 +5,7 @@ mod cache;
 mod killed;
 mod oomd;
 mod overcommit;
-mod shared;
+pub(in crate::checks) mod shared;
 mod takers;
 
 use super::Check;

@@ -1,6 +1,7 @@
 //! Whether /dev/shm is large enough for NCCL: ranks on GPUs of one machine exchange tensors through
 //! it if the GPUs have no direct path. Containers get 64 MB by default.
 
+use yolo_base::env::NCCL_SHM_DISABLE;
 use yolo_base::format;
 
 use crate::checks::{Answer, Check};
@@ -22,21 +23,42 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
+/// The ranks that exchange tensors through shared memory.
+fn ranks(host: &Host, intent: &Intent) -> usize {
+    match intent.ranks_on_gpus() {
+        0 if !intent.run => host.gpus().map_or(0, |gpus| gpus.len()),
+        ranks => ranks,
+    }
+}
+
+/// How much of it so many ranks need.
+const fn need(ranks: usize) -> u64 {
+    A_RANK * ranks as u64
+}
+
+/// Whether the ranks do not fit into the shared memory, however much of it is free.
+pub(in crate::checks) fn is_too_small(host: &Host, intent: &Intent) -> bool {
+    let ranks = ranks(host, intent);
+    let total = || host.file_system(PLACE).ok().and_then(|space| space.total);
+    ranks > 1 && total().is_some_and(|total| total < need(ranks))
+}
+
 fn run(host: &Host, intent: &Intent) -> Answer {
     if host.os()? != "linux" {
         return Ok(Vec::new());
     }
-    let ranks = match intent.ranks_on_gpus() {
-        0 if !intent.run => host.gpus().map_or(0, |gpus| gpus.len()),
-        ranks => ranks,
-    };
+    let ranks = ranks(host, intent);
     // A single rank exchanges nothing, and gloo's ranks on the CPU use sockets.
     if ranks < 2 {
         return Ok(Vec::new());
     }
+    // NCCL uses sockets then.
+    if host.env(NCCL_SHM_DISABLE).ok().flatten().is_some_and(|value| value.trim() == "1") {
+        return Ok(Vec::new());
+    }
     let space = host.file_system(PLACE)?;
     let (Some(total), Some(free)) = (space.total, space.available) else { return Ok(Vec::new()) };
-    let need = A_RANK * ranks as u64;
+    let need = need(ranks);
     if free >= need.max(COMFORTABLE.min(need * 2)) {
         return Ok(vec![Finding::ok("memory.shared", format!("{PLACE} has {} free", format::memory(free)))]);
     }
@@ -67,8 +89,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         finding.remedy(text).command(format!("rm -i {PLACE}/nccl-*"))
     } else if matches!(host.place(), Place::Colab | Place::Kaggle) {
         finding
-            .remedy("the service decides the size; let NCCL exchange tensors through sockets instead, which is slower")
-            .command("export NCCL_SHM_DISABLE=1")
+            .remedy(
+                "the service sets this size; let NCCL use sockets instead, which is slower: set the variable in a notebook \
+                 cell",
+            )
+            .command(format!("%env {NCCL_SHM_DISABLE}=1"))
     } else if is_pod(host) {
         finding
             .remedy(

@@ -119,15 +119,15 @@ fn guess(up: &[&Interface], best: Option<&Interface>) -> Option<Finding> {
 }
 
 /// A variable, or a line of NCCL's configuration files, that names interfaces.
-struct Choice {
+pub(super) struct Choice {
     name: &'static str,
-    place: String,
-    value: String,
+    pub(super) place: String,
+    pub(super) value: String,
 }
 
 impl Choice {
     /// NCCL's rule: `^a,b` means all except these, `=a` exactly this, otherwise prefixes.
-    fn takes(&self, interface: &str) -> bool {
+    pub(super) fn takes(&self, interface: &str) -> bool {
         let SocketInterfaces { negated, exact, names } = SocketInterfaces::parse(&self.value);
         let is = |name: &&str| if exact { interface == *name } else { interface.starts_with(*name) };
         names.iter().any(is) != negated
@@ -154,8 +154,8 @@ impl Choice {
     }
 }
 
-/// The environment takes precedence over the user's file, and that over the system's.
-fn choice(host: &Host, name: &'static str) -> Option<Choice> {
+/// What a variable of NCCL says: the environment takes precedence over the user's file, and that over the system's.
+pub(super) fn choice(host: &Host, name: &'static str) -> Option<Choice> {
     if let Some(value) = host.env(name).ok().flatten().filter(|value| !value.is_empty()) {
         return Some(Choice { name, place: name.to_owned(), value });
     }
@@ -179,9 +179,9 @@ fn best<'a>(up: &[&'a Interface], intent: &Intent, host: &Host) -> Option<&'a In
     up.iter().find(reaches).copied().or_else(|| real.first().copied())
 }
 
-fn master(host: &Host, name: &str) -> Result<Option<IpAddr>, Unknown> {
+pub(super) fn master(host: &Host, name: &str) -> Result<Option<IpAddr>, Unknown> {
     if let Ok(address) = name.parse::<IpAddr>() {
-        // Loopback leads to no other machine, which the check of the master address says.
+        // The check of the master address reports loopback.
         return Ok(Some(address).filter(|address| !address.is_loopback()));
     }
     Ok(host.addresses(name)?.into_iter().find(|address| address.is_ipv4() && !address.is_loopback()))

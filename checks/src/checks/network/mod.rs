@@ -9,6 +9,7 @@ mod internet;
 mod one_subnet;
 pub(in crate::checks) mod port;
 pub(in crate::checks) mod proxy;
+mod proxy_scheme;
 mod ras;
 
 use super::Check;
@@ -23,5 +24,6 @@ pub(super) const CHECKS: &[&Check] = &[
     &internet::CHECK,
     &certificates::CHECK,
     &proxy::CHECK,
+    &proxy_scheme::CHECK,
     &ras::CHECK,
 ];

@@ -9,6 +9,7 @@ use crate::facts::{Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::start_container::{Start, start_with};
+use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
     question: "Is there a program behind a proxy on this system?",
@@ -18,10 +19,10 @@ pub(super) static CHECK: Check = Check {
 };
 
 /// The variables that downloads over HTTPS read, in their order.
-const VARIABLES: [&str; 4] = [HTTPS_PROXY, https_proxy, ALL_PROXY, all_proxy];
+pub(super) const VARIABLES: [&str; 4] = [HTTPS_PROXY, https_proxy, ALL_PROXY, all_proxy];
 
 /// Those for addresses without encryption, which some data sets have.
-const PLAIN: [&str; 2] = [HTTP_PROXY, http_proxy];
+pub(super) const PLAIN: [&str; 2] = [HTTP_PROXY, http_proxy];
 
 /// A variable that names a proxy on this system at which nothing listens.
 pub(in crate::checks) struct Deaf {
@@ -44,12 +45,28 @@ pub(in crate::checks) fn deaf(host: &Host) -> Option<Deaf> {
     })
 }
 
+/// The parts of a proxy's URL, `http://user:password@127.0.0.1:7890/`.
+pub(super) struct Proxy<'a> {
+    pub(super) scheme: Option<&'a str>,
+    pub(super) has_login: bool,
+    /// `127.0.0.1:7890`, without what may be a password.
+    pub(super) address: &'a str,
+}
+
+impl<'a> Proxy<'a> {
+    pub(super) fn parse(url: &'a str) -> Self {
+        let url = url.trim();
+        let (scheme, rest) = url.split_once("://").map_or((None, url), |(scheme, rest)| (Some(scheme), rest));
+        // A password may contain a slash or an @.
+        let (login, rest) = rest.rsplit_once('@').map_or((None, rest), |(login, rest)| (Some(login), rest));
+        let address = rest.split_once('/').map_or(rest, |(address, _)| address);
+        Self { scheme, has_login: login.is_some(), address }
+    }
+}
+
 /// The port of a proxy on this system: that of `http://127.0.0.1:7890/`.
 pub(in crate::checks) fn port_here(url: &str) -> Option<u16> {
-    let rest = url.trim().split_once("://").map_or(url.trim(), |(_, rest)| rest);
-    let rest = rest.split('/').next()?;
-    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
-    let (name, port) = rest.rsplit_once(':')?;
+    let (name, port) = Proxy::parse(url).address.rsplit_once(':')?;
     let is_here = name.eq_ignore_ascii_case("localhost") || name.starts_with("127.") || name == "[::1]";
     port.parse().ok().filter(|_| is_here)
 }
@@ -82,7 +99,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
     Ok(vec![match (host.place(), value.rsplit_once(':')) {
         (Place::DockerInWsl, Some((_, rest))) => {
             let scheme = value.split_once("://").map_or("http", |(scheme, _)| scheme.trim());
-            finding.command(format!("export {name}={scheme}://host.docker.internal:{rest}"))
+            let value = format!("{scheme}://host.docker.internal:{rest}");
+            finding.command(format!("export {name}={}", quote(&value)))
         }
         _ => finding,
     }])

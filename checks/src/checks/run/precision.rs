@@ -1,6 +1,7 @@
 //! Whether mixed precision works on the run's GPUs: the GTX 16 series and related chips produce NaN
 //! in half precision.
 
+use crate::checks::gpu::chosen;
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -28,11 +29,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     {
         return Ok(Vec::new());
     }
-    let used = |index: &usize| intent.devices.is_empty() || intent.devices.contains(index);
-    let gpus = host.gpus()?;
+    let gpus = chosen(host, intent, host.gpus()?);
     let affected: Vec<String> = gpus
         .iter()
-        .filter(|gpu| used(&gpu.index))
         .filter_map(|gpu| Some(format!("GPU {} ({})", gpu.index, gpu.name().ok()?)))
         .filter(|shown| AFFECTED.iter().any(|word| shown.contains(word)))
         .collect();

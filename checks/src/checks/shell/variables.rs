@@ -2,12 +2,13 @@
 //! `yolo` sets for every rank, such as RANK and MASTER_PORT, are harmless and ignored.
 
 use yolo_base::env::{
-    ALL_PROXY, HTTP_PROXY, HTTPS_PROXY, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
-    NCCL_P2P_DISABLE, OMP_NUM_THREADS, RANK, WORLD_SIZE, all_proxy, http_proxy, https_proxy,
+    LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, NCCL_P2P_DISABLE, NCCL_SHM_DISABLE,
+    OMP_NUM_THREADS, RANK, WORLD_SIZE,
 };
 
 use crate::change::Change;
 use crate::checks::gpu::peer_access::is_nvlinked;
+use crate::checks::memory::shared;
 use crate::checks::{Answer, Check, cores, leads_out};
 use crate::facts::{Gpu, Host, Interface};
 use crate::finding::Finding;
@@ -94,7 +95,7 @@ const SEVERAL: &[Rule] = &[
                                             yolo's",
         ))
     }),
-    ("NCCL_SHM_DISABLE", |value| {
+    (NCCL_SHM_DISABLE, |value| {
         on(value).then_some(()).and(slows("GPUs without a direct path communicate through sockets"))
     }),
     (NCCL_P2P_DISABLE, |value| on(value).then_some(()).and(notable("GPUs cannot communicate directly"))),
@@ -141,8 +142,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     host.env(OMP_NUM_THREADS)?;
     let several = intent.ranks_in_all() > 1;
     let rules = ALWAYS.iter().chain(SEVERAL.iter().filter(|_| several || !intent.run));
+    // Where shared memory is too small, this variable is the remedy.
+    let is_needed = |name: &str| name == NCCL_SHM_DISABLE && shared::is_too_small(host, intent);
+    let rules = rules.filter(|(name, _)| !is_needed(name));
     let mut findings: Vec<Finding> = rules.filter_map(|(name, rule)| finding(host, name, *rule)).collect();
-    findings.extend(unknown_proxy(host));
     findings.extend(super::allocator::findings(host, intent));
     findings.extend(threads(host, intent));
     findings.extend(super::infiniband::findings(host, intent));
@@ -161,34 +164,6 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }));
     }
     Ok(findings)
-}
-
-/// A proxy of a kind that there is none of, such as `socks://`, which VPN programs and desktops set.
-fn unknown_proxy(host: &Host) -> Option<Finding> {
-    const KNOWN: [&str; 6] = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"];
-    let unknown = |name: &&str| {
-        let value = set(host, name)?;
-        let (scheme, address) = value.trim().split_once("://")?;
-        let is_known = KNOWN.iter().any(|known| scheme.eq_ignore_ascii_case(known));
-        // What comes before the address may be a password.
-        let address = address.rsplit_once('@').map_or(address, |(_, address)| address).trim_end_matches('/');
-        (!is_known).then(|| (scheme.to_owned(), address.to_owned()))
-    };
-    let variables = [https_proxy, HTTPS_PROXY, all_proxy, ALL_PROXY, http_proxy, HTTP_PROXY];
-    let names: Vec<&str> = variables.into_iter().filter(|name| unknown(name).is_some()).collect();
-    let (scheme, address) = unknown(names.first()?)?;
-    let title = format!("{} is {scheme}://{address}, and no kind of proxy is called {scheme}", names[0]);
-    let finding = Finding::new("shell.variable-breaks", title).because(
-        "yolo ignores such a proxy and connects directly; pip and other programs stop with an error",
-    );
-    let (finding, as_known) = match scheme.starts_with("socks") {
-        true => (finding, format!("socks5h://{address}")),
-        false => (finding, format!("http://{address}")),
-    };
-    let finding = finding.remedy(format!(
-        "write {as_known} if that is what the program at this address speaks, or unset the variable if downloads need no proxy"
-    ));
-    Some(names.iter().fold(finding, |finding, name| finding.command(format!("export {name}={as_known}"))))
 }
 
 /// Which interface PyTorch's ranks over gloo use.

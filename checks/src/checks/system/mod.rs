@@ -2,12 +2,12 @@
 
 mod battery;
 mod clock;
+mod cpu;
 mod cpu_busy;
 pub(super) mod leftovers;
 mod limits;
 mod numa;
 mod platform;
-mod processor;
 mod raise_limit;
 mod remove_ipc;
 mod tasks;
@@ -16,7 +16,7 @@ use super::Check;
 
 pub(super) const CHECKS: &[&Check] = &[
     &platform::CHECK,
-    &processor::CHECK,
+    &cpu::CHECK,
     &clock::CHECK,
     &limits::CHECK,
     &leftovers::CHECK,

@@ -1,6 +1,7 @@
 //! Whether this process may use the NUMA nodes of its GPUs: the CPU set of a batch job or container
 //! can exclude them.
 
+use crate::checks::gpu::chosen;
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -25,9 +26,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let allowed = status.lines().find_map(|line| line.strip_prefix("Mems_allowed_list:")).map(numbers);
     let Some(allowed) = allowed.filter(|allowed| !allowed.is_empty()) else { return Ok(Vec::new()) };
     let mut findings = Vec::new();
-    for gpu in
-        host.gpus()?.iter().filter(|gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index))
-    {
+    for gpu in chosen(host, intent, host.gpus()?) {
         let Ok(node) = gpu.number("numa_node") else { continue };
         if online.contains(&node) && !allowed.contains(&node) {
             let list: Vec<String> = allowed.iter().map(u64::to_string).collect();

@@ -8,7 +8,7 @@ use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
 
-/// A harmless difference in seconds: certificates are given out with more room than that.
+/// Seconds that do no harm: issuers backdate certificates by more.
 const HARMLESS: i64 = 60;
 
 pub(super) static CHECK: Check = Check {

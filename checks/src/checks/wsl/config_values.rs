@@ -146,7 +146,7 @@ fn mirrored(host: &Host, config: &WslConfig) -> Option<Finding> {
                     "WSL on Windows Server supports the modes nat and virtioproxy, and falls back to none",
                 )
                 .remedy(
-                    "write networkingMode=nat, or remove the line; to train on several machines, use Linux",
+                    "write networkingMode=nat, or remove the line; for a run on several machines, use a machine with Linux",
                 ),
         );
     }

@@ -4,6 +4,7 @@
 //! also appear on healthy machines, so they are only evidence if the driver does not respond.
 
 use super::linux_driver;
+use crate::checks::gpu::chosen;
 use crate::checks::{Answer, Check};
 use crate::facts::{Fact, Gpu, Host, NvmlState, nvml_error_text};
 use crate::finding::Finding;
@@ -246,20 +247,25 @@ fn switched_off(host: &Host) -> Option<Finding> {
 fn on_windows(host: &Host, intent: &Intent) -> Vec<Finding> {
     let gpus = host.gpus().unwrap_or_default();
     // The check of the installation reports a Windows without WSL 2.
-    if gpus.is_empty() || host.windows_without_wsl2().is_some() {
+    if gpus.is_empty() || host.old_windows().is_some() {
         return Vec::new();
     }
-    if let Some(build) = host.windows_build().ok().filter(|&build| build < WITH_GPU) {
+    if let Some(build) = build_without_gpu(host) {
         let title = format!("{} does not give WSL a GPU", name_of(build));
-        return vec![old_windows(Finding::new("wsl.gpu-device-missing", title))];
+        return vec![newer_windows(Finding::new("wsl.gpu-device-missing", title), build)];
     }
-    let used = |gpu: &&Gpu| intent.devices.is_empty() || intent.devices.contains(&gpu.index);
-    gpus.iter().filter(used).filter_map(too_old).collect()
+    chosen(host, intent, gpus).iter().filter_map(too_old).collect()
+}
+
+/// The build of a Windows that gives WSL no GPU.
+fn build_without_gpu(host: &Host) -> Option<u32> {
+    host.windows_build().ok().filter(|&build| build < WITH_GPU || build == SERVER_2022)
 }
 
 /// `Windows 10 version 2004 (build 19041)`
 fn name_of(build: u32) -> String {
     let version = match build {
+        SERVER_2022 => return format!("Windows Server 2022 (build {build})"),
         18362 => " version 1903",
         18363 => " version 1909",
         19041 => " version 2004",
@@ -270,7 +276,12 @@ fn name_of(build: u32) -> String {
     format!("Windows 10{version} (build {build})")
 }
 
-fn old_windows(finding: Finding) -> Finding {
+fn newer_windows(finding: Finding, build: u32) -> Finding {
+    if build == SERVER_2022 {
+        return finding
+            .because("among the editions of Windows Server, only 2025 gives GPUs to WSL")
+            .remedy("use Windows Server 2025, Windows 11 or Linux");
+    }
     finding
         .because("Windows gives GPUs to WSL from Windows 10 21H2 (build 19044) and Windows 11 on")
         .remedy(
@@ -282,9 +293,10 @@ fn old_windows(finding: Finding) -> Finding {
 
 /// There is no device, and no setting explains it: an old Windows, driver or kernel.
 fn no_device(host: &Host) -> Finding {
-    if let Some(build) = host.windows_build().ok().filter(|&build| build < WITH_GPU) {
+    if let Some(build) = build_without_gpu(host) {
         let title = format!("{DEVICE} does not exist: {} does not give WSL a GPU", name_of(build));
-        return old_windows(Finding::new("wsl.gpu-device-missing", title)).command(super::SHUTDOWN);
+        let finding = newer_windows(Finding::new("wsl.gpu-device-missing", title), build);
+        return if build == SERVER_2022 { finding } else { finding.command(super::SHUTDOWN) };
     }
     let finding = Finding::new(
         "wsl.gpu-device-missing",

@@ -8,6 +8,7 @@ use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::wsl::exe_output::{self, Distribution, Trouble};
+use crate::wsl::old_windows::OldWindows;
 
 pub(super) static CHECK: Check = Check {
     question: "Can this PC run WSL 2?",
@@ -32,8 +33,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if host.is_container() || !(host.is_windows()? || inside && host.is_recorded()) {
         return Ok(Vec::new());
     }
-    if let (false, Some(build)) = (inside, host.windows_without_wsl2()) {
-        return Ok(vec![windows_old(host, build)]);
+    if let (false, Some(old)) = (inside, host.old_windows()) {
+        return Ok(vec![windows_old(old)]);
     }
     let (status, list) = (host.wsl_status(), host.wsl_list());
     if inside && status.is_err() && list.is_err() {
@@ -78,20 +79,10 @@ fn run(host: &Host, _: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// Whatever is installed or set, such a Windows runs only WSL 1.
-fn windows_old(host: &Host, build: u32) -> Finding {
-    let server = host.is_windows_server();
-    let name = if server { "Windows Server" } else { "Windows 10" };
-    let title = format!("this {name} (build {build}) has no WSL 2, only WSL 1");
-    let finding = Finding::new("wsl.windows-old", title);
-    if server {
-        finding.remedy(
-            "use Windows Server 2025 or Windows 11, or a machine with Linux; at a cloud provider, an instance with Linux and \
-             NVIDIA's driver is the simplest",
-        )
-    } else {
-        finding
-    }
+/// Whatever is installed or set, WSL 2 does not run on it.
+fn windows_old(old: OldWindows) -> Finding {
+    let title = format!("this {} is too old for WSL 2", old.name());
+    Finding::new("wsl.windows-old", title).remedy(old.remedy())
 }
 
 /// Not even the stub that is part of Windows, which could install WSL. The commands are those of Microsoft's manual

@@ -20,7 +20,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     // Without wsl.exe there is no WSL, which the installation check reports.
     let Some(answer) = host.wsl_versions()? else { return Ok(Vec::new()) };
     let Some(versions) = answer else {
-        if host.is_windows()? && (installation_is_sick(host) || host.windows_without_wsl2().is_some()) {
+        if host.is_windows()? && (installation_is_sick(host) || host.old_windows().is_some()) {
             return Ok(Vec::new());
         }
         let title = "WSL is the version built into Windows: it does not support `wsl --version`";

@@ -1,6 +1,6 @@
 //! Environment variables that change how ranks communicate or compute.
 
-use yolo_base::env::OMP_NUM_THREADS;
+use yolo_base::env::{NCCL_SHM_DISABLE, OMP_NUM_THREADS};
 
 use crate::compare::machine::Machine;
 use crate::compare::reading::Reading;
@@ -24,8 +24,8 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "nccl-shm-disable",
-        what: "NCCL_SHM_DISABLE",
-        read: |one| variable(one, "NCCL_SHM_DISABLE"),
+        what: NCCL_SHM_DISABLE,
+        read: |one| variable(one, NCCL_SHM_DISABLE),
         judge: is_slower,
     },
     Rule {

@@ -11,6 +11,7 @@ use crate::facts::host::Host;
 use crate::facts::question::Section;
 use crate::wsl::config::{ConfigFile, Document};
 use crate::wsl::exe_output;
+use crate::wsl::old_windows::OldWindows;
 
 /// Folders of `C:\Users` that do not belong to a person.
 const NOBODYS: [&str; 8] = [
@@ -25,8 +26,6 @@ const NOBODYS: [&str; 8] = [
 ];
 /// The registry value with the build of Windows.
 const BUILD: &str = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion\CurrentBuildNumber";
-/// The first build of Windows with WSL 2: Windows 10 version 1903.
-const WITH_WSL2: u32 = 18362;
 /// The registry value with the kind of Windows: `Client`, `Server` or `Server Core`.
 const INSTALLATION: &str = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion\InstallationType";
 /// The registry value with the memory map of Windows.
@@ -181,9 +180,9 @@ impl Host {
         }
     }
 
-    /// The build of a Windows that is too old for WSL 2.
-    pub fn windows_without_wsl2(&self) -> Option<u32> {
-        self.windows_build().ok().filter(|build| *build < WITH_WSL2)
+    /// Windows, if it is too old for WSL 2.
+    pub fn old_windows(&self) -> Option<OldWindows> {
+        OldWindows::of(self.windows_build().ok()?, self.is_windows_server())
     }
 
     /// Whether this is a Windows Server, or WSL on one. `false` if that is unknown.

@@ -11,7 +11,7 @@ const BY_POWER_SUPPLY: u64 = 0x80;
 /// Degrees below the slowdown at which a card that has only just begun is too hot for a long run.
 const CLOSE: u32 = 3;
 /// A fan that turns slower than this on a hot card does not work. Some cards report 0 when it stands still.
-const STANDS_STILL: u32 = 5;
+const NOT_TURNING: u32 = 5;
 
 pub(super) fn judge(seen: &Observed, verdict: &mut Verdict) {
     for (number, rank) in seen.ranks.iter().enumerate() {
@@ -44,7 +44,7 @@ fn heat(name: &str, strain: &GpuStrain) -> Option<Conclusion> {
         text.push_str(&format!("; its clock fell to {clock} of {most} MHz"));
     }
     let fan = strain.fan.map(|fan| match fan {
-        0..=STANDS_STILL => ", and its fan stands still".to_owned(),
+        0..=NOT_TURNING => ", and its fan does not turn".to_owned(),
         fan => format!(", with its fan at {fan} %"),
     });
     text.push_str(&fan.unwrap_or_default());

@@ -15,6 +15,8 @@ use crate::setup::wsl::exe::PROGRAM;
 pub(crate) struct WindowsFacts {
     /// `x86_64`, `aarch64`.
     pub(crate) architecture: String,
+    /// Whether it runs Windows Server.
+    pub(crate) is_server: bool,
     /// Memory, CPUs, the build of Windows.
     pub(crate) pc: Option<Pc>,
     /// Whether the firmware allows virtual machines.
@@ -39,6 +41,7 @@ impl WindowsFacts {
         let profile = host.windows_profile().map_err(WslError::Unknown)?;
         let facts = Self {
             architecture: host.arch().map_err(WslError::Unknown)?,
+            is_server: host.is_windows_server(),
             pc: host.windows_pc().ok(),
             virtualization: host.virtualization().ok(),
             wsl: WslInstallation::default(),

@@ -3,6 +3,7 @@
 //! from new facts.
 
 use yolo_checks::wsl::exe_output::{Trouble, Version, is_helper};
+use yolo_checks::wsl::old_windows::OldWindows;
 use yolo_checks::wsl::sizing::{Proposal, propose};
 use yolo_checks::wsl::vm::differences;
 
@@ -13,8 +14,6 @@ use crate::setup::wsl::WslRequest;
 use crate::setup::wsl::config;
 use crate::setup::wsl::error::remedy;
 
-/// The first build of Windows that has `wsl --install` and WSL 2: Windows 10 version 2004.
-const LEAST_BUILD: u32 = 19041;
 /// The first WSL whose `--install --no-launch` leaves a usable distribution: before, only the first
 /// launch registered it (release notes of WSL 2.4.4).
 const REGISTERS_WITHOUT_LAUNCH: Version = Version([2, 4, 4, 0]);
@@ -69,10 +68,9 @@ fn blocked(facts: &WindowsFacts, request: &WslRequest) -> Option<Blocked> {
         let why = format!("its CPU is {}, and libtorch with CUDA exists for x86-64 only", facts.architecture);
         return blocked(why, "use a PC with an Intel or AMD CPU");
     }
-    if let Some(build) = facts.pc.and_then(|pc| pc.windows_build).filter(|&build| build < LEAST_BUILD) {
-        let why =
-            format!("Windows is build {build}, and WSL 2 needs {LEAST_BUILD} (Windows 10 version 2004)");
-        return blocked(why, UPDATE);
+    let build = facts.pc.and_then(|pc| pc.windows_build);
+    if let Some(old) = build.and_then(|build| OldWindows::of(build, facts.is_server)) {
+        return blocked(format!("it has {}, and WSL 2 needs {}", old.name(), old.needed()), old.remedy());
     }
     if facts.wsl.is_too_old {
         return blocked("its wsl.exe is too old and does not support `wsl --install`".to_owned(), UPDATE);
@@ -192,6 +190,7 @@ mod tests {
     fn healthy() -> WindowsFacts {
         WindowsFacts {
             architecture: "x86_64".to_owned(),
+            is_server: false,
             pc: Some(Pc {
                 memory: 16 * GIB,
                 processors: 8,
@@ -344,7 +343,15 @@ mod tests {
         };
         let mut old = healthy();
         old.pc.as_mut().unwrap().windows_build = Some(18363);
-        assert!(blocked(old).contains("build 18363, and WSL 2 needs 19041"));
+        assert_eq!(
+            blocked(old.clone()),
+            "it has Windows 10 (build 18363), and WSL 2 needs Windows 10 version 2004 (build 19041)"
+        );
+        // Windows updates do not make another edition of it.
+        old.pc.as_mut().unwrap().windows_build = Some(17763);
+        let server = plan(&WindowsFacts { is_server: true, ..old }, &WslRequest::default()).blocked.unwrap();
+        assert_eq!(server.why, "it has Windows Server (build 17763), and WSL 2 needs Windows Server 2022");
+        assert!(server.remedy.starts_with("use Windows Server 2025"));
         assert!(
             blocked(WindowsFacts { virtualization: Some(false), ..healthy() })
                 .contains("virtualization is off")

@@ -1,21 +1,19 @@
-//! How a folder is opened to which this user may not write. It depends on whose folder it is: a user can change the
-//! permissions of their own ones, and gets those that belong to root after `sudo` back from an administrator.
+//! The remedy for a folder that this user may not write to. Owners can change the permissions; an administrator returns
+//! what belongs to root.
 
 use crate::change::Change;
 use crate::facts::{Host, Stat};
 use crate::finding::Finding;
 use crate::shell_quote::quote;
 
-/// The finding, with the owner and the permissions of the folder and the way to open it.
-pub(super) fn open(host: &Host, finding: Finding, folder: &str, stat: &Stat) -> Finding {
+/// The finding, with the owner and the permissions of the folder as evidence.
+pub(super) fn with_remedy(host: &Host, finding: Finding, folder: &str, stat: &Stat) -> Finding {
     /// What the owner of a folder may do with it: read, write and enter.
     const OWNER: u32 = 0o700;
-    let mode = stat.mode.as_deref().unwrap_or("of unknown permissions");
+    let mode = stat.mode.as_deref().unwrap_or("unknown");
     let user = host.user().ok().and_then(|user| user.uid);
-    let finding = finding.seen(format!(
-        "permissions {mode}, owner {}",
-        stat.uid.map_or("unknown".to_owned(), |uid| uid.to_string())
-    ));
+    let owner = stat.uid.map_or("unknown".to_owned(), |uid| uid.to_string());
+    let finding = finding.seen(format!("{folder}: permissions {mode}, owner {owner}"));
     let read_only =
         host.file_system(folder).is_ok_and(|disk| disk.options.iter().any(|option| option == "ro"));
     if read_only {
@@ -28,7 +26,7 @@ pub(super) fn open(host: &Host, finding: Finding, folder: &str, stat: &Stat) -> 
             .command(format!("chmod u+rwx {}", quote(folder)))
             .change(Change::Permissions { path: folder.to_owned(), add: OWNER }),
         (Some(0), Some(user)) => finding
-            .because("it belongs to root, perhaps because a command with `sudo` made it, and this user may not write to it")
+            .because("it belongs to root, perhaps because a command run with sudo created it")
             .command(format!("sudo chown -R {user} {}", quote(folder))),
         _ => finding.because("it belongs to another user"),
     }
