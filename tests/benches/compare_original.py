@@ -25,7 +25,7 @@ import tempfile
 import threading
 import time
 
-# Seconds after the start from which memory is sampled; both programs are in their first epoch then.
+# Seconds after the start from which memory is sampled. Both programs train by then, and for several more epochs.
 MEMORY_FROM = 8
 # Epochs of each run. The first is not counted.
 EPOCHS = 5
