@@ -117,7 +117,10 @@ fn formats_that_are_not_written_are_refused_by_name() {
             "{error}"
         );
     }
-    assert_eq!(refused(&formats(&["tensorrt"])).replace("tensorrt", "engine"), refused(&formats(&["engine"])));
+    assert_eq!(
+        refused(&formats(&["tensorrt"])).replace("tensorrt", "engine"),
+        refused(&formats(&["engine"]))
+    );
     assert_eq!(
         refused(&formats(&["torchscrpt"])),
         "yolo does not know the format torchscrpt; choose from torchscript, onnx, torch, yolov5 and safetensors"
