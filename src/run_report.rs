@@ -2,6 +2,7 @@
 //! folder, and makes the page of them. A report that cannot be written is a warning: the run is what counts.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use yolo_base::format::memory;
@@ -132,6 +133,9 @@ impl<'a> ReportOfRun<'a> {
 
     /// The commands with which the reader repeats the run or goes on, each with what it does.
     fn commands(&self, arguments: &[String], folder: &str, end: End) -> Vec<(String, String)> {
+        // The user's file may be another one by then.
+        let hyp = std::path::absolute(self.plan.run_dir.join("hyp.yaml")).unwrap_or_default();
+        let arguments = if hyp.is_file() { with_hyp(arguments, &hyp) } else { arguments.to_vec() };
         let quoted: Vec<String> = arguments.iter().map(|argument| quote(argument)).collect();
         let again = format!("cd {} && yolo {}", quote(folder), quoted.join(" "));
         let mut commands = vec![("The same run again:".to_owned(), again)];
@@ -177,6 +181,22 @@ impl<'a> ReportOfRun<'a> {
     }
 }
 
+/// The arguments with `kept` in the place of a file of hyperparameters; a preset stays.
+fn with_hyp(arguments: &[String], kept: &Path) -> Vec<String> {
+    let kept = kept.display();
+    let is_file = |value: &str| Path::new(value).is_file();
+    let mut replaced: Vec<String> = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        let is_value = replaced.last().is_some_and(|last| last == "--hyp") && is_file(argument);
+        replaced.push(match argument.strip_prefix("--hyp=") {
+            Some(value) if is_file(value) => format!("--hyp={kept}"),
+            None if is_value => kept.to_string(),
+            _ => argument.clone(),
+        });
+    }
+    replaced
+}
+
 /// An argument without user name, password and query of an address.
 fn without_secrets(argument: &str) -> String {
     match argument.split_once("://") {
@@ -194,6 +214,26 @@ fn without_secrets(argument: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_is_repeated_with_its_own_hyperparameters() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("my.yaml").display().to_string();
+        std::fs::write(&file, "lr0: 0.1\n").unwrap();
+        let kept = Path::new("/runs/exp/hyp.yaml");
+        let repeated = |arguments: &[&str]| {
+            with_hyp(&arguments.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>(), kept).join(" ")
+        };
+        assert_eq!(
+            repeated(&["train", "--hyp", &file, "--img", "64"]),
+            "train --hyp /runs/exp/hyp.yaml --img 64"
+        );
+        assert_eq!(repeated(&["train", &format!("--hyp={file}")]), "train --hyp=/runs/exp/hyp.yaml");
+        assert_eq!(
+            repeated(&["train", "--hyp", "high", "--data", &file]),
+            format!("train --hyp high --data {file}")
+        );
+    }
 
     #[test]
     fn secrets_of_addresses_stay_out_of_reports() {

@@ -53,6 +53,11 @@ fn runs_are_shown_side_by_side() {
     };
     assert_eq!(texts("h1"), ["Comparison of train/exp and train/exp2"]);
     assert_eq!(texts("h2"), ["Metrics", "Curves", "Settings"]);
+    assert_eq!(
+        texts("#metrics th[scope=col]")[..3],
+        ["Run", "mAP50-95", "Fitness"],
+        "a phone shows the first columns"
+    );
     assert_eq!(texts("figcaption").len(), 8);
 }
 
@@ -67,6 +72,17 @@ fn long_names_and_values_keep_their_ends() {
     assert_eq!(line("Setting"), "Setting                     train/exp  …obody-wants-to-read-in-full");
     assert_eq!(line("data"), "data     …f/the/laboratory/birds.yaml                     fish.yaml");
     assert_eq!(line("cfg"), "cfg                                 –                     high.yaml");
+    assert!(line("…obody-wants-to-read-in-full    1/1").ends_with("0.1100"), "{}", compared.stdout);
+    let widest = compared.stdout.lines().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(80), "{widest:?}: {}", compared.stdout);
+
+    // Two runs whose names end alike keep them.
+    let other = format!("b{}", &long[1..]);
+    write_run(&user, &other, "data: fish.yaml\nepochs: 2\ncfg: high.yaml\n", &[0.3]);
+    let compared = user.run(&format!("compare runs/train/{long} runs/train/{other}")).succeeded();
+    for name in [long, &other] {
+        assert!(compared.stdout.contains(&format!("train/{name}    1/1")), "{}", compared.stdout);
+    }
 }
 
 #[test]

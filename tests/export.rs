@@ -214,6 +214,12 @@ assert set(rows[:number, 5]) <= {0.0, 1.0} and (rows[:number, 2:4] >= rows[:numb
         python(script, user.path()).iter().for_each(|said| print!("{said}"));
     }
     user.run("export --weights best.pt --nms").failed_with(2, &["--nms is for ONNX", "--format onnx"]);
+    std::fs::remove_file(user.path().join("best.onnx")).unwrap();
+    user.run("export --weights best.pt --format onnx torchscript --nms")
+        .failed_with(2, &["--nms cannot be applied to torchscript", "export torchscript on its own"]);
+    for file in ["best.onnx", "best.torchscript"] {
+        assert!(!user.path().join(file).exists(), "{file} was written before the refusal");
+    }
 }
 
 /// The examples of the guide, in its order: TorchScript, then ONNX.

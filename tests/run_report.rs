@@ -38,11 +38,16 @@ fn training_and_validation_leave_a_report() {
     std::fs::write(&yaml, named).unwrap();
     std::fs::write(user.path().join("squares/labels/train/00.txt"), "0 0.5 0.5 0.2 0.2\n0 0.5 0.5 0.2 0.2\n")
         .unwrap();
-    let trained = user.run(&format!("{TRAIN} --epochs 2 --device cpu,cpu --batch 8")).succeeded();
+    user.run(&format!("{TRAIN} --epochs 1 --noval --noplots --name first")).succeeded();
+    std::fs::copy(user.path().join("runs/train/first/hyp.yaml"), user.path().join("my.yaml")).unwrap();
+    let trained =
+        user.run(&format!("{TRAIN} --epochs 2 --device cpu,cpu --batch 8 --hyp my.yaml")).succeeded();
     assert!(trained.stdout.contains("report: "), "{}", trained.stdout);
     let run = "runs/train/exp";
     assert_eq!(texts(&user, run, "h1"), ["train/exp"]);
     assert_eq!(texts(&user, run, "script"), [""; 0]);
+    let again = &texts(&user, run, "#repeat pre")[0];
+    assert!(again.contains("runs/train/exp/hyp.yaml") && !again.contains("my.yaml"), "{again}");
     assert!(texts(&user, run, "tbody th").contains(&"<script>red</script>".to_owned()));
     let problems = texts(&user, run, "#data li");
     assert!(problems.iter().any(|problem| problem.contains("00.txt")), "{problems:?}");

@@ -38,8 +38,8 @@ fn a_checkpoint_of_yolov5_is_described() {
       Model     custom: 79 parameters in 9 tensors (8 of type float16 and 1 of type
                 int64); stride 8
       Classes   2: cat, dog
-      Training  4 epochs done, can be resumed, best fitness 0.5000, written by
-                YOLOv5, 2026-01-01T00:00:00
+      Training  4 epochs done, best fitness 0.5000, written by YOLOv5,
+                2026-01-01T00:00:00
       Options   1 (--verbose lists them); from the file
       Opens in  yolo: yes
                 PyTorch (torch.load, weights_only=True): no, it has classes that
@@ -58,6 +58,8 @@ fn a_run_shows_its_training_and_its_options() {
     let user = User::new();
     user.write_data_set();
     user.run(&format!("{TRAIN} --epochs 1")).succeeded();
+    // Numbers that are the same on every machine.
+    std::fs::write(user.path().join("runs/train/exp/results.csv"), results(&[(0.6, 0.4)])).unwrap();
     let shown = user.run("weights runs/train/exp").succeeded();
     insta::assert_snapshot!(stable(&shown.stdout), @"
     runs/train/exp/weights/best.pt
@@ -65,8 +67,8 @@ fn a_run_shows_its_training_and_its_options() {
       Model     yolov5n: 1766623 parameters in 349 tensors (292 of type float16 and
                 57 of type int64); strides 8, 16 and 32
       Classes   2: red, blue
-      Training  finished, so the file has only weights, images of 64 px, written by
-                yolo 0.1.0
+      Training  finished after 1 epoch, so the file has only weights, best fitness
+                0.4200 in epoch 1, images of 64 px, written by yolo 0.1.0
       Hyp       28 (--verbose lists them)
       Opens in  yolo: yes
                 PyTorch (torch.load, weights_only=True): yes
@@ -86,8 +88,72 @@ fn a_run_shows_its_training_and_its_options() {
     assert_eq!(file["model"]["architecture"], "yolov5n");
     assert_eq!(file["training"]["options"]["epochs"], 1);
     assert_eq!(file["training"]["finished"], true);
+    assert_eq!(file["training"]["can_resume"], false);
+    assert_eq!(file["training"]["epochs_done"], 1);
+    assert_eq!(file["training"]["epochs_from"], "results.csv of the run");
     assert_eq!(file["sha256"].as_str().unwrap().len(), 64);
     assert_eq!(file["refused"], Value::Null);
+}
+
+/// `results.csv` of epochs with this mAP50 and mAP50-95.
+fn results(epochs: &[(f64, f64)]) -> String {
+    let mut csv = yolo_plan::results::COLUMNS.join(",") + "\n";
+    for (epoch, (map50, map)) in epochs.iter().enumerate() {
+        csv.push_str(&format!("{epoch},1,1,1,0.5,0.5,{map50},{map},1,1,1,0.01,0.01,0.01\n"));
+    }
+    csv
+}
+
+/// The line about the training of a checkpoint with these fields, in a run that planned 20 epochs, with these results.
+fn training_line(fields: &[(&str, Content)], results: &[(f64, f64)]) -> String {
+    let user = User::new();
+    let folder = user.path().join("run/weights");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(user.path().join("run/opt.yaml"), "epochs: 20\n").unwrap();
+    std::fs::write(user.path().join("run/results.csv"), self::results(results)).unwrap();
+    let model = Content::dict([("bias", Content::Tensor(TensorData::from_f32(vec![1], &[1.0])))]);
+    let mut all = vec![("model", model), ("yolo_version", Content::Str("0.1.0".to_owned()))];
+    all.extend(fields.iter().cloned());
+    torch_checkpoint::write_pt(&folder.join("last.pt"), &Content::dict(all)).unwrap();
+    let shown = user.run("weights run/weights/last.pt").succeeded().stdout;
+    let (_, after) = shown.split_once("  Training  ").unwrap();
+    after.split("\n  O").next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_checkpoint_says_how_far_its_run_has_come() {
+    let running = |epoch: i64, fitness: f64, best: i64| {
+        let one = Content::Int(1);
+        vec![
+            ("epoch", Content::Int(epoch)),
+            ("best_fitness", Content::Float(fitness)),
+            ("best_epoch", Content::Int(best)),
+            ("ema", Content::dict([("bias", Content::Tensor(TensorData::from_f32(vec![1], &[1.0])))])),
+            ("optimizer", one.clone()),
+            ("updates", one.clone()),
+            ("batches_done", Content::Int(3)),
+            ("last_optimizer_step", one),
+            ("finished", Content::Bool(false)),
+        ]
+    };
+    assert_eq!(
+        training_line(&running(-1, 0.0, 0), &[]),
+        "interrupted in epoch 1 of 20, can be resumed, written by yolo 0.1.0",
+        "nothing was validated"
+    );
+    assert_eq!(
+        training_line(&running(4, 0.25, 3), &[(0.1, 0.1)]),
+        "5 of 20 epochs done, can be resumed, best fitness 0.2500 in epoch 4, written by yolo 0.1.0"
+    );
+    let without_optimizer: Vec<_> =
+        running(4, 0.25, 3).into_iter().filter(|(name, _)| *name != "optimizer").collect();
+    assert!(training_line(&without_optimizer, &[]).starts_with("5 of 20 epochs done, best fitness"));
+    let finished = [("epoch", Content::Int(-1)), ("finished", Content::Bool(true))];
+    assert_eq!(
+        training_line(&finished, &[(0.5, 0.3), (0.6, 0.4), (0.6, 0.3)]),
+        "finished after 3 of 20 epochs, so the file has only weights, best fitness 0.4200 in epoch 2, \
+         written by yolo 0.1.0"
+    );
 }
 
 /// Writes a state dict with two tensors.
@@ -112,7 +178,7 @@ fn two_files_are_compared() {
     only in a: old
     only in b: new
     2 tensors compared, 1 with different values:
-      bias: at most 5.000e-1, 15.81 % on average
+      bias: at most 0.5, 15.81 % on average
     ");
     let same = user.run("weights --diff a.pt a.pt").succeeded();
     insta::assert_snapshot!(same.stdout.trim_end(), @"
@@ -126,6 +192,49 @@ fn two_files_are_compared() {
     assert_eq!(json["tensors"]["values"][0]["name"], "bias");
     assert_eq!(json["tensors"]["values"][0]["largest"], 0.5);
     assert_eq!(json["tensors"]["equal"], 1);
+}
+
+#[test]
+fn many_facts_that_only_one_file_has_are_one_line() {
+    let user = User::new();
+    let hyp = Content::dict([("lr0", Content::Float(0.01)), ("box", Content::Float(0.05))]);
+    let other = Content::dict([("lr0", Content::Float(0.02)), ("box", Content::Float(0.05))]);
+    for (name, hyp) in [("a.pt", Some(hyp)), ("b.pt", Some(other)), ("none.pt", None)] {
+        let model = Content::dict([("bias", Content::Tensor(TensorData::from_f32(vec![1], &[1.0])))]);
+        let fields = std::iter::once(("model", model)).chain(hyp.map(|hyp| ("hyp", hyp)));
+        torch_checkpoint::write_pt(&user.path().join(name), &Content::dict(fields)).unwrap();
+    }
+    let differ = |files: &str| {
+        let shown = user.run(&format!("weights --diff {files}")).succeeded().stdout;
+        shown.lines().nth(2).unwrap().to_owned()
+    };
+    assert_eq!(differ("a.pt none.pt"), "hyperparameters: a 2, b none");
+    assert_eq!(differ("a.pt b.pt"), "hyperparameter lr0: a 0.01, b 0.02");
+}
+
+#[test]
+fn a_state_dict_needs_its_model_and_a_damaged_file_opens_nowhere() {
+    let user = User::new();
+    state(&user.path().join("state.pt"), 3, &[1.0], "other");
+    let openers = |file: &str| -> Vec<String> {
+        let json = user.run(&format!("weights --json {file}")).stdout;
+        let json: Value = serde_json::from_str(&json).unwrap();
+        let all = json[0]["opens_in"].as_array().unwrap().iter();
+        all.map(|one| format!("{} {} {}", one["program"], one["opens"], one["note"])).collect()
+    };
+    assert_eq!(
+        openers("state.pt")[0],
+        r#""yolo" true "for training with --cfg, because it does not describe its model""#
+    );
+    // The header of a safetensors file whose tensor is missing.
+    let header = br#"{"bias":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#;
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(header);
+    std::fs::write(user.path().join("short.safetensors"), &bytes).unwrap();
+    assert_eq!(openers("short.safetensors")[1], r#""libraries for safetensors" false "it is damaged""#);
+    bytes.extend(1.0_f32.to_le_bytes());
+    std::fs::write(user.path().join("whole.safetensors"), &bytes).unwrap();
+    assert_eq!(openers("whole.safetensors")[1], r#""libraries for safetensors" true null"#);
 }
 
 #[test]
@@ -171,6 +280,11 @@ fn what_is_no_weights_file_ends_in_one_message() {
     1 error: notes.txt is a text file, not weights (it begins with “shopping list”)
     hint: give a PyTorch checkpoint (.pt), a .safetensors file or an .onnx file
     ");
+    std::fs::write(user.path().join("picture.jpg"), [0xff, 0xd8, 0xff, 0xe0, 0x00]).unwrap();
+    insta::assert_snapshot!(message("picture.jpg"), @"
+    1 error: picture.jpg is neither a PyTorch checkpoint, a safetensors file nor an ONNX file
+    hint: give a PyTorch checkpoint (.pt), a .safetensors file or an .onnx file
+    ");
     insta::assert_snapshot!(message("missing.pt"), @"
     1 error: missing.pt cannot be opened: No such file or directory (os error 2)
     hint: check the path of the file
@@ -189,6 +303,26 @@ fn what_is_no_weights_file_ends_in_one_message() {
     2 error: --diff compares two files, not 1
     hint: give two files: `yolo weights --diff A.pt B.pt`
     ");
+}
+
+#[test]
+fn in_json_every_file_has_an_object() {
+    let user = User::new();
+    std::fs::write(user.path().join("notes.txt"), "shopping list").unwrap();
+    state(&user.path().join("good.pt"), 1, &[1.0], "other");
+    let shown = user.run("weights --json notes.txt good.pt");
+    assert_eq!(shown.code, Some(1));
+    let json: Value = serde_json::from_str(&shown.stdout).unwrap();
+    assert_eq!(
+        json[0],
+        serde_json::json!({
+            "file": "notes.txt",
+            "error": "notes.txt is a text file, not weights (it begins with “shopping list”)",
+            "hint": "give a PyTorch checkpoint (.pt), a .safetensors file or an .onnx file",
+        })
+    );
+    assert_eq!((&json[1]["file"], json.as_array().unwrap().len()), (&"good.pt".into(), 2));
+    assert!(shown.stderr.contains("error: notes.txt is a text file"), "{}", shown.stderr);
 }
 
 /// What is said about `torch.load(weights_only=True)` is what PyTorch does.
@@ -247,6 +381,9 @@ fn onnx_files_are_described_and_compared() {
         "NMS       none",
         "Metadata  names: {0: 'red', 1: 'blue'}",
         "Metadata  stride: 32",
+        "yolo: no, it is an ONNX export",
+        "others for ONNX: yes, if they know opset 17",
+        "In Python nothing is imported",
     ] {
         assert!(plain.contains(part), "{part}: {plain}");
     }
@@ -255,18 +392,32 @@ fn onnx_files_are_described_and_compared() {
         "detections: float32 (batch, 100, 6)",
         "num_detections: int64 (batch)",
         "NMS       inside the file",
+        "YOLOv5 (detect.py and val.py): no, it returns detections",
     ] {
         assert!(nms.contains(part), "{part}: {nms}");
     }
     let json: Value = serde_json::from_str(&user.run("weights --json best.onnx").succeeded().stdout).unwrap();
     assert_eq!((&json[0]["format"], &json[0]["suppresses"]), (&"onnx".into(), &false.into()));
     assert_eq!(json[0]["opsets"][""], 17);
+    assert_eq!(
+        (&json[0]["opens_in"][0]["program"], &json[0]["opens_in"][0]["opens"]),
+        (&"yolo".into(), &false.into())
+    );
+    assert_eq!(json[0]["python"], serde_json::json!([]));
     assert_eq!(json[0]["inputs"][0]["shape"], serde_json::json!([1, 3, 64, 64]));
 
     let same = user.run("weights --diff best.onnx best.onnx").succeeded().stdout;
-    assert!(same.contains("all tensors and all else are equal"), "{same}");
+    assert!(same.ends_with(" tensors compared, all values equal\n"), "{same}");
+    assert_eq!(same.lines().count(), 3, "{same}");
     let other = user.run("weights --diff best.onnx nms.onnx").succeeded().stdout;
-    assert!(other.contains("suppresses: a false, b true") && other.contains("tensors sha256: a "), "{other}");
+    for line in [
+        "input images: a float32 (1, 3, 64, 64), b float32 (batch, 3, height, width)",
+        "output detections: a none, b float32 (batch, 100, 6)",
+        "operation TopK: a none, b ",
+        "suppresses: a false, b true",
+    ] {
+        assert!(other.contains(line), "{line}: {other}");
+    }
     user.run("weights --diff best.onnx best.pt").failed_with(1, &["an ONNX file cannot be compared"]);
 
     // The content decides, not the name.
@@ -281,6 +432,69 @@ fn onnx_files_are_described_and_compared() {
             "the .pt checkpoint that the export was made from",
         ],
     );
+}
+
+/// A protobuf field with these bytes.
+fn field(number: u8, content: &[u8]) -> Vec<u8> {
+    assert!(content.len() < 1 << 14);
+    let length = [content.len() as u8 & 0x7f | 0x80, (content.len() >> 7) as u8];
+    [&[number << 3 | 2], &length[..], content].concat()
+}
+
+/// An ONNX file: operations with an attribute, and a tensor with these values.
+fn onnx(path: &Path, operations: &[(&str, &[u8])], tensor: &str, values: &[f32]) {
+    let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let shape = [0x08, values.len() as u8, 0x10, 1];
+    let tensor = [&shape[..], &field(8, tensor.as_bytes()), &field(9, &raw)].concat();
+    let nodes = operations
+        .iter()
+        .flat_map(|(name, attribute)| field(1, &[field(4, name.as_bytes()), field(5, attribute)].concat()));
+    let mut graph: Vec<u8> = nodes.collect();
+    graph.extend([field(5, &tensor), field(12, &field(1, b"out"))].concat());
+    std::fs::write(path, [&[0x08, 8][..], &field(2, b"tests"), &field(7, &graph)].concat()).unwrap();
+}
+
+#[test]
+fn onnx_files_are_compared_tensor_by_tensor() {
+    let user = User::new();
+    let file = |name: &str| user.path().join(name);
+    onnx(&file("a.onnx"), &[("Conv", b"x"), ("Mul", b"x")], "bias", &[1.0, 26.5]);
+    onnx(&file("b.onnx"), &[("Conv", b"x"), ("Add", b"x")], "bias", &[1.0, 0.19]);
+    onnx(&file("c.onnx"), &[("Conv", b"y"), ("Mul", b"x")], "other", &[1.0, 26.5]);
+    onnx(&file("d.onnx"), &[("Conv", b"x"), ("Mul", b"x")], "bias", &[1.0]);
+    let differ = |files: &str| user.run(&format!("weights --diff {files}")).succeeded().stdout;
+    insta::assert_snapshot!(differ("a.onnx b.onnx").trim_end(), @"
+    a: a.onnx
+    b: b.onnx
+    operation Mul: a 1, b none
+    operation Add: a none, b 1
+    1 tensor compared, 1 with different values:
+      bias: at most 26.31, 99.21 % on average
+    ");
+    let attribute = differ("a.onnx c.onnx");
+    for line in [
+        "order, connections or attributes of the operations (SHA-256): a ",
+        "only in a: bias",
+        "only in b: other",
+    ] {
+        assert!(attribute.contains(line), "{line}: {attribute}");
+    }
+    insta::assert_snapshot!(differ("a.onnx d.onnx").trim_end(), @"
+    a: a.onnx
+    b: d.onnx
+    parameters: a 2, b 1
+    shape of bias: a [2], b [1]
+    0 tensors compared, all values equal
+    ");
+    // A name in a file does not reach the terminal as a command.
+    onnx(&file("e.onnx"), &[("Con\x1b[2Jv", b"x")], "bi\x1bas", &[1.0, 2.0]);
+    onnx(&file("f.onnx"), &[("Conv", b"x")], "bi\x1bas", &[1.0, 3.0]);
+    let hostile = differ("e.onnx f.onnx");
+    assert!(hostile.contains("operation Con [2Jv") && !hostile.contains('\x1b'), "{hostile:?}");
+    let json = user.run("weights --json --diff a.onnx b.onnx").succeeded();
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["facts"][0], serde_json::json!({"what": "operation Mul", "values": [1, null]}));
+    assert_eq!(json["tensors"]["values"][0]["name"], "bias");
 }
 
 #[test]

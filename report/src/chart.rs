@@ -7,7 +7,7 @@ use crate::html::esc;
 const WIDTH: f64 = 360.0;
 const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 44.0;
-const TOP: f64 = 10.0;
+const TOP: f64 = 16.0;
 const BOTTOM: f64 = 30.0;
 /// Height of a line of text.
 const LINE: f64 = 12.0;
@@ -136,14 +136,13 @@ impl Chart {
             self.x
         ));
         if let Some((value, name)) = &self.mark {
-            // The name is on the side that has room.
-            let (anchor, shift) = if *value < (first + last) / 2.0 { ("start", 4.0) } else { ("end", -4.0) };
+            // Its name is above the lines, and to the side that has room.
+            let anchor = if *value < (first + last) / 2.0 { "start" } else { "end" };
             svg.push_str(&format!(
-                "<path class=\"mark\" d=\"M{0:.1} {TOP}V{1:.1}\"/><text x=\"{2:.1}\" y=\"{3:.1}\" text-anchor=\"{anchor}\">{4}</text>",
+                "<path class=\"mark\" d=\"M{0:.1} {TOP}V{1:.1}\"/><text x=\"{0:.1}\" y=\"{2:.1}\" text-anchor=\"{anchor}\">{3}</text>",
                 x(*value),
                 HEIGHT - BOTTOM,
-                x(*value) + shift,
-                HEIGHT - BOTTOM - 5.0,
+                TOP - 4.0,
                 esc(name)
             ));
         }
@@ -289,6 +288,24 @@ mod tests {
         let html = chart(vec![Series::new("train", [(1.0, 0.5), (2.0, 0.25)])]);
         let told = "loss over epoch. train: from 0.5 to 0.25, lowest 0.25, highest 0.5";
         assert!(html.contains(&format!("aria-label=\"{told}\"")), "{html}");
+    }
+
+    #[test]
+    fn the_name_of_a_mark_is_above_all_lines() {
+        let series = vec![Series::new("a", [(1.0, 1.0), (2.0, 0.0)])];
+        let mark = Some((2.0, "best".to_owned()));
+        let chart = Chart {
+            title: String::new(),
+            x: "epoch",
+            highest: Some(1.0),
+            series,
+            names: Names::AtEnds,
+            mark,
+        };
+        let html = chart.figure();
+        let (before, _) = html.split_once(">best<").unwrap();
+        let y: f64 = before.rsplit("y=\"").next().unwrap().split('"').next().unwrap().parse().unwrap();
+        assert!(y < TOP - 1.0, "{y}");
     }
 
     #[test]

@@ -31,19 +31,20 @@ fn metrics(comparison: &Comparison) -> String {
     let of_epoch = |name: &str, epochs: usize, epoch: &Option<EpochMetrics>| {
         let mut row = vec![Cell::text(name)];
         match epoch {
+            // On a phone, what does not fit is at the right.
             Some(EpochMetrics { epoch, metrics, fitness }) => row.extend([
-                Cell::number(format!("{epoch} of {epochs}")),
-                Cell::number(format!("{:.3}", metrics.precision)),
-                Cell::number(format!("{:.3}", metrics.recall)),
-                Cell::number(format!("{:.3}", metrics.map50)),
                 Cell::Html(bar(metrics.map50_95, &format!("{:.3}", metrics.map50_95))),
                 Cell::number(format!("{fitness:.4}")),
+                Cell::number(format!("{:.3}", metrics.map50)),
+                Cell::number(format!("{:.3}", metrics.precision)),
+                Cell::number(format!("{:.3}", metrics.recall)),
+                Cell::number(format!("{epoch} of {epochs}")),
             ]),
             None => row.extend(std::iter::repeat_n(Cell::number("–"), 6)),
         }
         row
     };
-    let headings = ["Run", "#Epoch", "#Precision", "#Recall", "#mAP50", "mAP50-95", "#Fitness"];
+    let headings = ["Run", "mAP50-95", "#Fitness", "#mAP50", "#Precision", "#Recall", "#Epoch"];
     let runs = &comparison.runs;
     if runs.iter().any(|run| run.best.is_some()) {
         let best: Vec<_> = runs.iter().map(|run| of_epoch(&run.name, run.epochs, &run.best)).collect();
@@ -57,7 +58,7 @@ fn metrics(comparison: &Comparison) -> String {
             .map(|run| {
                 let mut row = vec![Cell::text(&run.name)];
                 row.extend(match run.validated {
-                    Some(metrics) => [metrics.precision, metrics.recall, metrics.map50, metrics.map50_95]
+                    Some(metrics) => [metrics.map50_95, metrics.map50, metrics.precision, metrics.recall]
                         .map(|value| Cell::number(format!("{value:.3}"))),
                     None => [(); 4].map(|()| Cell::number("–")),
                 });
@@ -65,7 +66,7 @@ fn metrics(comparison: &Comparison) -> String {
                 row
             })
             .collect();
-        let headings = ["Run", "#Precision", "#Recall", "#mAP50", "#mAP50-95", "#Time of the run"];
+        let headings = ["Run", "#mAP50-95", "#mAP50", "#Precision", "#Recall", "#Time of the run"];
         html.push_str(&table("Final validation", &headings, &validated));
     }
     section("metrics", "Metrics", &html)

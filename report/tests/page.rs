@@ -6,6 +6,7 @@ mod support;
 
 use scraper::{Html, Selector};
 use support::{HOSTILE, write_run};
+use yolo_plan::report::{DetectionBox, Verdict};
 use yolo_report::{RunFiles, page};
 
 fn page_of(classes: usize) -> String {
@@ -109,8 +110,49 @@ fn pictures_tables_and_charts_can_be_read_without_eyes_and_without_color() {
 }
 
 #[test]
+fn boxes_have_numbers_and_a_list_says_what_each_is() {
+    let folder = tempfile::tempdir().unwrap();
+    write_run(folder.path(), 3, 2);
+    let mut report = support::report(3);
+    let image = &mut report.validations[0].worst[0];
+    let like = image.detections[0].clone();
+    // On the found label of class 1, the third class; and two false ones more.
+    image.detections.push(DetectionBox { class: 2, confidence: 0.5, verdict: Verdict::Confused, ..like });
+    for confidence in [0.3, 0.8] {
+        let one = DetectionBox { confidence, ..image.detections[1].clone() };
+        image.detections.push(one);
+    }
+    report.write(folder.path()).unwrap();
+    let text = page(&RunFiles::read(folder.path()).unwrap());
+    let html = Html::parse_document(&text);
+    let pair = |selector: &str| texts(&html, &format!(".pair:first-child {selector}"));
+    assert_eq!(pair("li")[..2], [format!("missed: {HOSTILE} 1"), "found: class 1 2".to_owned()]);
+    assert_eq!(
+        pair("li")[2..].iter().map(|line| line.replace('\u{a0}', " ")).collect::<Vec<_>>(),
+        [
+            format!("false: {HOSTILE} 1 (0.80), 2 (0.40), 3 (0.30)"),
+            "wrong class: class 2 4 (0.50, labeled class 1)".to_owned(),
+            "right: class 1 5".to_owned(),
+        ]
+    );
+    assert_eq!(pair("svg text"), ["1", "2", "1", "2", "3", "4", "5"]);
+    assert!(
+        pair("figcaption")[0]
+            .contains(&format!("missed: 1 {HOSTILE}; false: 3 {HOSTILE}; wrong class: 1 class 2"))
+    );
+}
+
+#[test]
+fn lines_of_commands_do_not_break_within_an_option() {
+    let html = Html::parse_document(&page_of(1));
+    assert_eq!(texts(&html, "#repeat pre"), ["cd /home/mara && yolo train --data 'b&w.yaml'"]);
+    assert_eq!(texts(&html, "#repeat pre .nb"), ["--data"]);
+}
+
+#[test]
 fn the_page_of_80_classes_is_small() {
     let bytes = page_of(80).len();
+    // With twenty pictures of at most 100 kB, in base64, it is below 5 MB.
     assert!(bytes < 2_000_000, "{bytes} bytes, without the pictures");
 }
 

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use fs_err as fs;
-use torch_checkpoint::{Value, WeightsFile};
-use yolo_plan::run::{WrittenBy, check_resumable};
 use yolo_plan::{PlanError, RunPlan};
 
 use crate::launch::run_folder;
+use crate::weights_file::check_resumable;
 
 /// Fails unless the run of the plan can be resumed from its checkpoint, if it is to be.
 ///
@@ -25,7 +24,7 @@ pub(super) fn check(plan: &RunPlan) -> Result<(), PlanError> {
                 .with_hint(instead(&plan.run_dir, &others)));
         }
     };
-    let Err(error) = can_continue(path, &file) else { return Ok(()) };
+    let Err(error) = check_resumable(path, &file) else { return Ok(()) };
     // The run may go on although this one of its checkpoints is stripped, as best.pt is first.
     let last = plan.run_dir.join("weights/last.pt");
     if last != path && is_resumable(&last) {
@@ -35,16 +34,8 @@ pub(super) fn check(plan: &RunPlan) -> Result<(), PlanError> {
     Err(error)
 }
 
-fn can_continue(path: &Path, file: &WeightsFile) -> Result<(), PlanError> {
-    let written = match file.holds_module("model") {
-        true => WrittenBy::Yolov5 { epoch: file.root.get("epoch").and_then(Value::as_i64) },
-        false => WrittenBy::Yolo { finished: file.root.get("finished") == Some(&Value::Bool(true)) },
-    };
-    check_resumable(path, written, |field| file.root.get(field).is_some_and(|value| *value != Value::None))
-}
-
 fn is_resumable(path: &Path) -> bool {
-    torch_checkpoint::read(path).is_ok_and(|file| can_continue(path, &file).is_ok())
+    torch_checkpoint::read(path).is_ok_and(|file| check_resumable(path, &file).is_ok())
 }
 
 /// The other checkpoints of the run, the newest first.

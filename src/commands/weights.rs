@@ -1,11 +1,12 @@
 //! `yolo weights`: shows what is in weights files, or how two differ.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::json;
 use torch_checkpoint::{Problem, WeightsError};
-use yolo_base::exit;
+use yolo_base::{Hint as _, exit};
 
 use crate::cli::WeightsArgs;
 use crate::dirs::YoloDirs;
@@ -24,6 +25,27 @@ const OF_RUN: [&str; 2] = ["weights/best.pt", "weights/last.pt"];
 enum Described {
     Weights(Box<Description>),
     Onnx(Box<OnnxDescription>),
+    Unknown(Unknown),
+}
+
+/// A file that is not described.
+#[derive(Serialize)]
+struct Unknown {
+    /// As the command line names it.
+    file: PathBuf,
+    /// Why not.
+    error: String,
+    /// What to do next.
+    hint: Option<String>,
+    #[serde(skip)]
+    said: CommandError,
+}
+
+impl Unknown {
+    fn new(file: &Path, said: CommandError) -> Self {
+        let hint = said.hint().map(Cow::into_owned);
+        Self { file: file.to_owned(), error: said.to_string(), hint, said }
+    }
 }
 
 impl Described {
@@ -47,27 +69,28 @@ impl Described {
         })
     }
 
-    fn text(&self, verbose: bool) -> String {
-        match self {
+    /// The text on stdout; `None` of a file about which there is only an error.
+    fn text(&self, verbose: bool) -> Option<String> {
+        Some(match self {
             Self::Weights(one) => show::description(one, verbose),
             Self::Onnx(one) => onnx_text::description(one, verbose),
-        }
+            Self::Unknown(_) => return None,
+        })
     }
 }
 
 /// The error for a file that cannot be described. This command reads more formats than the reader of checkpoints.
 fn unknown(error: WeightsError) -> CommandError {
-    match error.problem() {
-        Problem::Text(_) | Problem::Unknown | Problem::EmptyZip | Problem::NoPickle(_) => {
-            CommandError::Weights {
-                what: error.to_string(),
-                hint: Some(
-                    "give a PyTorch checkpoint (.pt), a .safetensors file or an .onnx file".to_owned(),
-                ),
-            }
+    let what = match error.problem() {
+        Problem::Unknown => {
+            let file = error.path().display();
+            format!("{file} is neither a PyTorch checkpoint, a safetensors file nor an ONNX file")
         }
-        _ => error.into(),
-    }
+        Problem::Text(_) | Problem::EmptyZip | Problem::NoPickle(_) => error.to_string(),
+        _ => return error.into(),
+    };
+    let hint = "give a PyTorch checkpoint (.pt), a .safetensors file or an .onnx file";
+    CommandError::Weights { what, hint: Some(hint.to_owned()) }
 }
 
 /// Describes or compares files, and returns the exit status.
@@ -79,31 +102,30 @@ pub(super) fn weights(args: &WeightsArgs, printer: &Printer) -> Result<u8, Comma
         });
     }
     let dirs = YoloDirs::from_env()?;
-    let (mut described, mut errors) = (Vec::new(), Vec::new());
-    for file in &args.files {
-        let description = found(file, &dirs).and_then(|path| Described::of(&path));
-        match description {
-            Ok(description) => described.push(description),
-            Err(error) => errors.push(error),
-        }
-    }
+    let described: Vec<Described> = args
+        .files
+        .iter()
+        .map(|file| {
+            let described = found(file, &dirs).and_then(|path| Described::of(&path));
+            described.unwrap_or_else(|error| Described::Unknown(Unknown::new(file, error)))
+        })
+        .collect();
+    let mut errors = Vec::new();
     // A comparison needs both files; otherwise what can be described is.
     match described.as_slice() {
         [Described::Weights(a), Described::Weights(b)] if args.diff => compare(a, b, args, printer),
-        [Described::Onnx(a), Described::Onnx(b)] if args.diff => printer.result(match args.json {
-            true => pretty(&json!({ "files": [a.file, b.file], "facts": onnx::diff(a, b) })),
-            false => onnx_text::differences(a, b),
-        }),
-        [_, _] if args.diff => errors.push(CommandError::Failed {
+        [Described::Onnx(a), Described::Onnx(b)] if args.diff => compare_onnx(a, b, args, printer),
+        [Described::Unknown(_), _] | [_, Described::Unknown(_)] if args.diff => {}
+        _ if args.diff => errors.push(CommandError::Failed {
             what: "an ONNX file cannot be compared with one of another format".to_owned(),
             hint: "compare two .onnx files, or two of the others".to_owned(),
         }),
-        _ if args.diff => {}
         all if args.json => printer.result(pretty(&all)),
-        [] => {}
         all => {
-            let texts: Vec<String> = all.iter().map(|one| one.text(args.verbose)).collect();
-            printer.result(texts.join("\n\n"));
+            let texts: Vec<String> = all.iter().filter_map(|one| one.text(args.verbose)).collect();
+            if !texts.is_empty() {
+                printer.result(texts.join("\n\n"));
+            }
         }
     }
     errors.extend(described.into_iter().filter_map(refusal));
@@ -111,11 +133,16 @@ pub(super) fn weights(args: &WeightsArgs, printer: &Printer) -> Result<u8, Comma
     Ok(if errors.is_empty() { exit::SUCCESS } else { exit::FAILURE })
 }
 
-/// The error for a file that is described, but cannot be used.
+/// The error for a file that is not described, or that is and cannot be used.
 fn refusal(file: Described) -> Option<CommandError> {
-    let Described::Weights(file) = file else { return None };
-    let what = format!("{} {}", file.file.display(), file.refused?);
-    Some(CommandError::Weights { what, hint: file.hint })
+    match file {
+        Described::Unknown(file) => Some(file.said),
+        Described::Onnx(_) => None,
+        Described::Weights(file) => {
+            let what = format!("{} {}", file.file.display(), file.refused?);
+            Some(CommandError::Weights { what, hint: file.hint })
+        }
+    }
 }
 
 fn compare(a: &Description, b: &Description, args: &WeightsArgs, printer: &Printer) {
@@ -123,6 +150,14 @@ fn compare(a: &Description, b: &Description, args: &WeightsArgs, printer: &Print
     printer.result(match args.json {
         true => pretty(&json!({ "files": [a.file, b.file], "facts": facts, "tensors": tensors })),
         false => show::differences([&a.file, &b.file], &facts, tensors.as_ref(), args.verbose),
+    });
+}
+
+fn compare_onnx(a: &OnnxDescription, b: &OnnxDescription, args: &WeightsArgs, printer: &Printer) {
+    let (facts, tensors) = onnx::diff(a, b);
+    printer.result(match args.json {
+        true => pretty(&json!({ "files": [a.file, b.file], "facts": facts, "tensors": tensors })),
+        false => show::differences([&a.file, &b.file], &facts, Some(&tensors), args.verbose),
     });
 }
 

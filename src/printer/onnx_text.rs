@@ -2,9 +2,9 @@
 
 use yolo_base::format::{bytes, count, count_of, list};
 
-use super::weights_text::{different_facts, line, several};
+use super::weights_text::{NO_PICKLE, line, openers, several};
 use super::wrap::cut;
-use crate::weights_file::onnx::{OnnxDescription, Port, diff};
+use crate::weights_file::onnx::{OnnxDescription, Port};
 
 /// Letters of a name, and of a metadata entry without `--verbose`.
 const NAME: usize = 60;
@@ -48,32 +48,15 @@ pub(crate) fn description(file: &OnnxDescription, verbose: bool) -> String {
     lines.extend(
         file.metadata.iter().map(|(key, value)| line("Metadata", &cut(&format!("{key}: {value}"), metadata))),
     );
+    lines.extend(openers(&file.opens_in));
+    lines.push(line("In Python", NO_PICKLE));
     lines.push(line("SHA-256", &file.sha256));
     lines.join("\n")
 }
 
 fn ports<'a>(title: &'a str, ports: &'a [Port]) -> impl Iterator<Item = String> + 'a {
     ports.iter().map(move |port| {
-        let sides: Vec<String> = port
-            .shape
-            .iter()
-            .map(|side| {
-                side.as_str().map_or_else(
-                    || side.to_string(),
-                    |name| if name.is_empty() { "?".to_owned() } else { cut(name, NAME) },
-                )
-            })
-            .collect();
+        let sides: Vec<String> = port.sides().iter().map(|side| cut(side, NAME)).collect();
         line(title, &format!("{}: {} ({})", cut(&port.name, NAME), port.r#type, sides.join(", ")))
     })
-}
-
-/// How two files differ.
-pub(crate) fn differences(a: &OnnxDescription, b: &OnnxDescription) -> String {
-    let facts = diff(a, b);
-    let mut lines = different_facts([&a.file, &b.file], &facts);
-    if facts.is_empty() {
-        lines.push("all tensors and all else are equal".to_owned());
-    }
-    lines.join("\n")
 }

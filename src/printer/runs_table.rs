@@ -10,10 +10,11 @@ const WIDTH: usize = 28;
 /// The comparison as text.
 pub(crate) fn runs_table(comparison: &Comparison) -> String {
     let runs = &comparison.runs;
+    let names = names(runs);
     let mut text = String::new();
-    let epoch = |run: &ComparedRun, epoch: &Option<EpochMetrics>| match epoch {
+    let epoch = |run: &ComparedRun, name: &String, epoch: &Option<EpochMetrics>| match epoch {
         Some(EpochMetrics { epoch, metrics, fitness }) => vec![
-            run.name.clone(),
+            name.clone(),
             format!("{epoch}/{}", run.epochs),
             three(metrics.precision),
             three(metrics.recall),
@@ -21,7 +22,7 @@ pub(crate) fn runs_table(comparison: &Comparison) -> String {
             three(metrics.map50_95),
             format!("{fitness:.4}"),
         ],
-        None => std::iter::once(run.name.clone()).chain(std::iter::repeat_n("–".to_owned(), 6)).collect(),
+        None => std::iter::once(name.clone()).chain(std::iter::repeat_n("–".to_owned(), 6)).collect(),
     };
     if runs.iter().any(|run| run.best.is_some()) {
         for (title, of) in [
@@ -29,22 +30,22 @@ pub(crate) fn runs_table(comparison: &Comparison) -> String {
             ("Last epoch", |run| &run.last),
         ] {
             let mut rows = vec![words(&[title, "Epoch", "P", "R", "mAP50", "mAP50-95", "Fitness"])];
-            rows.extend(runs.iter().map(|run| epoch(run, of(run))));
+            rows.extend(runs.iter().zip(&names).map(|(run, name)| epoch(run, name, of(run))));
             text.push_str(&aligned(&rows));
         }
     }
     if runs.iter().any(|run| run.validated.is_some()) {
         let mut rows = vec![words(&["Final validation", "P", "R", "mAP50", "mAP50-95"])];
-        rows.extend(runs.iter().map(|run| {
+        rows.extend(runs.iter().zip(&names).map(|(run, name)| {
             let metrics = run.validated.map(|all| [all.precision, all.recall, all.map50, all.map50_95]);
             let values = metrics.map_or_else(|| [(); 4].map(|()| "–".to_owned()), |all| all.map(three));
-            std::iter::once(run.name.clone()).chain(values).collect()
+            std::iter::once(name.clone()).chain(values).collect()
         }));
         text.push_str(&aligned(&rows));
     }
-    let names = || runs.iter().map(|run| end_of(&run.name));
     if !comparison.settings.is_empty() {
-        let mut rows: Vec<Vec<String>> = vec![std::iter::once("Setting".to_owned()).chain(names()).collect()];
+        let mut rows: Vec<Vec<String>> =
+            vec![std::iter::once("Setting".to_owned()).chain(names.iter().cloned()).collect()];
         rows.extend(comparison.settings.iter().map(|setting| {
             let values = setting.values.iter().map(|value| match value.as_deref() {
                 None | Some("") => "–".to_owned(),
@@ -56,7 +57,7 @@ pub(crate) fn runs_table(comparison: &Comparison) -> String {
     }
     if !comparison.classes.is_empty() {
         let mut rows: Vec<Vec<String>> =
-            vec![std::iter::once("mAP50-95 of class".to_owned()).chain(names()).collect()];
+            vec![std::iter::once("mAP50-95 of class".to_owned()).chain(names.iter().cloned()).collect()];
         rows.extend(comparison.classes.iter().take(CLASSES).map(|class| {
             let values = class.map50_95.iter().map(|value| value.map_or_else(|| "–".to_owned(), three));
             std::iter::once(class.class.clone()).chain(values).collect()
@@ -67,6 +68,13 @@ pub(crate) fn runs_table(comparison: &Comparison) -> String {
         }
     }
     text.trim_end().to_owned()
+}
+
+/// The names of the runs, or their ends if these tell them apart.
+fn names(runs: &[ComparedRun]) -> Vec<String> {
+    let ends: Vec<String> = runs.iter().map(|run| end_of(&run.name)).collect();
+    let differ = ends.iter().enumerate().all(|(index, end)| !ends[index + 1..].contains(end));
+    if differ { ends } else { runs.iter().map(|run| run.name.clone()).collect() }
 }
 
 /// A text, or its end after dots.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use yolo_base::format::{bytes, count, count_of, list};
+use yolo_base::percent_g::percent_g;
 
 use super::wrap::{cut, wrap};
 use crate::weights_file::{Description, Difference, Model, Opener, PythonCall, TensorDifferences, Training};
@@ -16,6 +17,13 @@ const VALUE: usize = 60;
 const OPTIONS: [&str; 9] =
     ["weights", "cfg", "data", "epochs", "batch_size", "imgsz", "optimizer", "device", "seed"];
 
+/// What Python imports and calls to open a file without a pickle.
+pub(super) const NO_PICKLE: &str = "nothing is imported: the file has no pickle";
+/// Letters of the name of a fact or a tensor.
+const NAME: usize = 120;
+/// Significant digits of a difference.
+const DIGITS: usize = 4;
+
 /// The description of a file.
 pub(crate) fn description(file: &Description, verbose: bool) -> String {
     let mut lines = vec![file.file.display().to_string(), line("Format", &format(file))];
@@ -25,9 +33,7 @@ pub(crate) fn description(file: &Description, verbose: bool) -> String {
     if let Some(training) = &file.training {
         lines.extend(of_training(training, verbose));
     }
-    for (number, opener) in file.opens_in.iter().enumerate() {
-        lines.push(line(if number == 0 { "Opens in" } else { "" }, &of_opener(opener)));
-    }
+    lines.extend(openers(&file.opens_in));
     lines.extend(of_python(file, verbose));
     if let (true, Some(content)) = (verbose, &file.content) {
         lines.push("  Tensors".to_owned());
@@ -99,14 +105,10 @@ pub(super) fn several(names: &[String], all: bool) -> String {
 }
 
 fn of_training(training: &Training, verbose: bool) -> Vec<String> {
-    let mut facts = Vec::new();
-    match (training.finished, training.epochs_done) {
-        (Some(true), _) => facts.push("finished, so the file has only weights".to_owned()),
-        (_, Some(epochs)) => facts.push(format!("{} done, can be resumed", count_epochs(epochs))),
-        _ => {}
-    }
+    let mut facts: Vec<String> = progress(training).into_iter().collect();
     if let Some(fitness) = training.best_fitness {
-        facts.push(format!("best fitness {fitness:.4}"));
+        let epoch = training.best_epoch.map(|epoch| format!(" in epoch {epoch}"));
+        facts.push(format!("best fitness {fitness:.4}{}", epoch.unwrap_or_default()));
     }
     if let Some(size) = training.image_size {
         facts.push(format!("images of {size} px"));
@@ -146,6 +148,30 @@ fn of_training(training: &Training, verbose: bool) -> Vec<String> {
     lines
 }
 
+/// How far the run has come, and whether it goes on from the file.
+fn progress(training: &Training) -> Option<String> {
+    let planned = training.epochs_planned;
+    let resumed = if training.can_resume { ", can be resumed" } else { "" };
+    Some(match (training.finished, training.epochs_done) {
+        (Some(true), None) => "finished, so the file has only weights".to_owned(),
+        (Some(true), Some(done)) => match planned {
+            Some(planned) if planned > done => {
+                format!("finished after {done} of {}, so the file has only weights", count_epochs(planned))
+            }
+            _ => format!("finished after {}, so the file has only weights", count_epochs(done)),
+        },
+        (_, None) => return None,
+        (_, Some(0)) => {
+            let of = planned.map_or_else(String::new, |planned| format!(" of {planned}"));
+            format!("interrupted in epoch 1{of}{resumed}")
+        }
+        (_, Some(done)) => match planned {
+            Some(planned) if planned > done => format!("{done} of {} done{resumed}", count_epochs(planned)),
+            _ => format!("{} done{resumed}", count_epochs(done)),
+        },
+    })
+}
+
 fn count_epochs(epochs: i64) -> String {
     count(usize::try_from(epochs).unwrap_or_default(), "epoch")
 }
@@ -159,6 +185,12 @@ fn plain(value: &Value) -> String {
     }
 }
 
+/// Which programs open a file.
+pub(super) fn openers(openers: &[Opener]) -> impl Iterator<Item = String> {
+    let title = |number| if number == 0 { "Opens in" } else { "" };
+    openers.iter().enumerate().map(move |(number, opener)| line(title(number), &of_opener(opener)))
+}
+
 fn of_opener(opener: &Opener) -> String {
     let answer = if opener.opens { "yes" } else { "no" };
     match &opener.note {
@@ -170,7 +202,7 @@ fn of_opener(opener: &Opener) -> String {
 /// What Python would execute: what is unknown first, and then, with `--verbose`, what is known.
 fn of_python(file: &Description, verbose: bool) -> Vec<String> {
     if file.pickle_protocol.is_none() {
-        return vec![line("In Python", "nothing is imported: the file has no pickle")];
+        return vec![line("In Python", NO_PICKLE)];
     }
     let (known, unknown): (Vec<&PythonCall>, Vec<&PythonCall>) =
         file.python.iter().partition(|one| one.known);
@@ -226,11 +258,11 @@ pub(crate) fn differences(
 }
 
 /// The names of two files, and the facts in which they differ.
-pub(super) fn different_facts(files: [&PathBuf; 2], facts: &[Difference]) -> Vec<String> {
+fn different_facts(files: [&PathBuf; 2], facts: &[Difference]) -> Vec<String> {
     let mut lines = vec![format!("a: {}", files[0].display()), format!("b: {}", files[1].display())];
     for difference in facts {
         let [a, b] = difference.values.each_ref().map(|value| cut(&plain(value), VALUE));
-        lines.push(format!("{}: a {a}, b {b}", difference.what));
+        lines.push(format!("{}: a {a}, b {b}", cut(&difference.what, NAME)));
     }
     lines
 }
@@ -245,7 +277,7 @@ fn of_tensors(tensors: &TensorDifferences, verbose: bool) -> Vec<String> {
     let shown = if verbose { usize::MAX } else { SHOWN };
     for difference in tensors.shapes.iter().take(shown) {
         let [a, b] = &difference.values;
-        lines.push(format!("shape of {}: a {a}, b {b}", difference.what));
+        lines.push(format!("shape of {}: a {a}, b {b}", cut(&difference.what, NAME)));
     }
     if tensors.types > 0 {
         lines.push(format!("{} of different types", count(tensors.types, "tensor")));
@@ -258,9 +290,9 @@ fn of_tensors(tensors: &TensorDifferences, verbose: bool) -> Vec<String> {
     for value in tensors.values.iter().take(shown) {
         let relative = value.relative.map(|relative| format!(", {:.2} % on average", relative * 100.0));
         lines.push(format!(
-            "  {}: at most {:.3e}{}",
-            value.name,
-            value.largest,
+            "  {}: at most {}{}",
+            cut(&value.name, NAME),
+            percent_g(value.largest, DIGITS),
             relative.unwrap_or_default()
         ));
     }

@@ -1,8 +1,10 @@
 //! How two weights files differ: in what they say about themselves, and in their tensors.
 
+use std::collections::{HashMap, HashSet};
+
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
-use torch_checkpoint::{TensorData, WeightsFile};
+use torch_checkpoint::TensorData;
 
 use super::describe::Description;
 
@@ -41,22 +43,60 @@ pub(crate) struct ValueDifference {
     pub(crate) relative: Option<f64>,
 }
 
+/// What a file says about itself: values by the names of facts, in their order.
+pub(super) type Facts = Map<String, Json>;
+
+/// The tensors of a file by name, in its order.
+pub(super) type Named<'a> = Vec<(&'a str, &'a TensorData)>;
+
 /// Compares two files. The tensors are `null` unless both could be read.
 pub(crate) fn diff(a: &Description, b: &Description) -> (Vec<Difference>, Option<TensorDifferences>) {
-    let facts = [facts(a), facts(b)];
+    let [mut facts_a, mut facts_b] = [facts(a), facts(b)];
+    for group in GROUPS {
+        group_if_one_has_none(group, &mut facts_a, &mut facts_b);
+    }
+    let tensors = named(a).zip(named(b)).map(|(a, b)| tensors(&a, &b));
+    (different(facts_a, facts_b), tensors)
+}
+
+/// The tensors of a file that could be read.
+fn named(file: &Description) -> Option<Named<'_>> {
+    let tensors = &file.content.as_ref()?.tensors;
+    Some(tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect())
+}
+
+/// Facts of which a file has many or none: the name of one, and that of all.
+const GROUPS: [[&str; 2]; 2] = [["option ", "options"], ["hyperparameter ", "hyperparameters"]];
+
+/// Replaces many facts by their number where the other file has none of them.
+fn group_if_one_has_none([one, all]: [&str; 2], a: &mut Facts, b: &mut Facts) {
+    let number = |facts: &Facts| facts.keys().filter(|name| name.starts_with(one)).count();
+    let numbers = [number(a), number(b)];
+    if numbers.contains(&0) {
+        for (facts, number) in [a, b].into_iter().zip(numbers) {
+            facts.retain(|name, _| !name.starts_with(one));
+            if number > 0 {
+                facts.insert(all.to_owned(), json!(number));
+            }
+        }
+    }
+}
+
+/// The facts that differ, in the order of the first file, and then those that only the second has.
+pub(super) fn different(a: Facts, b: Facts) -> Vec<Difference> {
+    let facts = [a, b];
     let mut names: Vec<&String> = facts[0].keys().collect();
     names.extend(facts[1].keys().filter(|name| !facts[0].contains_key(*name)));
     let differences = names.into_iter().filter_map(|what| {
-        let [a, b] = [&facts[0], &facts[1]].map(|facts| facts.get(what).cloned().unwrap_or_default());
+        let [a, b] = facts.each_ref().map(|facts| facts.get(what).cloned().unwrap_or_default());
         (a != b).then(|| Difference { what: what.clone(), values: [a, b] })
     });
-    let tensors = a.content.as_ref().zip(b.content.as_ref()).map(|(a, b)| tensors(a, b));
-    (differences.collect(), tensors)
+    differences.collect()
 }
 
 /// What a file says, one entry per fact.
-fn facts(file: &Description) -> Map<String, Json> {
-    let mut facts = Map::new();
+fn facts(file: &Description) -> Facts {
+    let mut facts = Facts::new();
     let mut add = |name: &str, value: Json| {
         if !value.is_null() {
             facts.insert(name.to_owned(), value);
@@ -75,6 +115,7 @@ fn facts(file: &Description) -> Map<String, Json> {
         add("finished", json!(training.finished));
         add("epochs done", json!(training.epochs_done));
         add("best fitness", json!(training.best_fitness));
+        add("best epoch", json!(training.best_epoch));
         add("image size", json!(training.image_size));
         for (name, value) in &training.options {
             add(&format!("option {name}"), value.clone());
@@ -86,10 +127,13 @@ fn facts(file: &Description) -> Map<String, Json> {
     facts
 }
 
-fn tensors(a: &WeightsFile, b: &WeightsFile) -> TensorDifferences {
-    let missing = |from: &WeightsFile, other: &WeightsFile| {
-        from.tensors.keys().filter(|name| !other.tensors.contains_key(*name)).cloned().collect()
+/// Compares tensors by name, shape, type and values.
+pub(super) fn tensors(a: &Named<'_>, b: &Named<'_>) -> TensorDifferences {
+    let missing = |from: &Named<'_>, other: &Named<'_>| {
+        let others: HashSet<&str> = other.iter().map(|(name, _)| *name).collect();
+        from.iter().filter(|(name, _)| !others.contains(name)).map(|(name, _)| (*name).to_owned()).collect()
     };
+    let of_b: HashMap<&str, &TensorData> = b.iter().copied().collect();
     let mut found = TensorDifferences {
         only_in: [missing(a, b), missing(b, a)],
         shapes: Vec::new(),
@@ -97,12 +141,12 @@ fn tensors(a: &WeightsFile, b: &WeightsFile) -> TensorDifferences {
         equal: 0,
         values: Vec::new(),
     };
-    for (name, one) in &a.tensors {
-        let Some(other) = b.tensors.get(name) else { continue };
+    for &(name, one) in a {
+        let Some(&other) = of_b.get(name) else { continue };
         if one.shape != other.shape {
             found
                 .shapes
-                .push(Difference { what: name.clone(), values: [json!(one.shape), json!(other.shape)] });
+                .push(Difference { what: name.to_owned(), values: [json!(one.shape), json!(other.shape)] });
             continue;
         }
         found.types += usize::from(one.dtype != other.dtype);

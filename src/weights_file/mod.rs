@@ -11,4 +11,4 @@ mod training;
 pub(crate) use describe::{Description, Model, PythonCall, describe, parameters};
 pub(crate) use diff::{Difference, TensorDifferences, diff};
 pub(crate) use openers::Opener;
-pub(crate) use training::Training;
+pub(crate) use training::{Training, check_resumable};

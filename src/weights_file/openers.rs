@@ -1,8 +1,10 @@
 //! Which programs can open a weights file, and what they need. The rule for `torch.load(weights_only=True)` is the allow-list
 //! of PyTorch 2.11 as far as our own reader knows its names (`torch.serialization.get_default_safe_globals`).
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
-use torch_checkpoint::{Format, Inspection, WeightsError, WeightsFile};
+use torch_checkpoint::{Format, Inspection, Problem, WeightsError, WeightsFile};
 
 /// A program and whether it can open the file.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -54,22 +56,59 @@ fn last(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or_default()
 }
 
+fn opens(program: &'static str, note: Option<&str>) -> Opener {
+    Opener { program, opens: true, note: note.map(str::to_owned) }
+}
+
+fn not(program: &'static str, why: &str) -> Opener {
+    Opener { program, opens: false, note: Some(why.to_owned()) }
+}
+
+/// The programs that the description of an ONNX file lists.
+pub(super) fn of_onnx(
+    opsets: &BTreeMap<String, i64>,
+    metadata: &BTreeMap<String, String>,
+    suppresses: bool,
+) -> Vec<Opener> {
+    let is_own = |domain: &str| matches!(domain, "" | "ai.onnx");
+    let own = opsets.iter().find(|(domain, _)| is_own(domain)).map(|(_, version)| format!("opset {version}"));
+    let foreign = opsets.keys().any(|domain| !is_own(domain));
+    let needed: Vec<String> =
+        own.into_iter().chain(foreign.then(|| "operations that are not ONNX's own".to_owned())).collect();
+    let needed = (!needed.is_empty()).then(|| format!("if they know {}", yolo_base::format::list(&needed)));
+    let yolov5 = "YOLOv5 (detect.py and val.py)";
+    let is_of_yolov5 = ["names", "stride"].iter().all(|key| metadata.contains_key(*key));
+    vec![
+        not("yolo", "it is an ONNX export; `yolo` needs the .pt checkpoint that it was made from"),
+        opens("ONNX Runtime and others for ONNX", needed.as_deref()),
+        not("PyTorch (torch.load)", "it is an ONNX file"),
+        match (suppresses, is_of_yolov5) {
+            (true, _) => not(yolov5, "it returns detections, and these scripts suppress boxes themselves"),
+            (false, true) => opens(yolov5, Some("with ONNX Runtime")),
+            (false, false) => opens(yolov5, Some("with ONNX Runtime, if yolo or YOLOv5 exported it")),
+        },
+    ]
+}
+
 /// All programs that the description lists, in a fixed order.
 pub(super) fn of_file(
     inspection: &Inspection,
     content: Option<&WeightsFile>,
     refusal: Option<&WeightsError>,
 ) -> Vec<Opener> {
-    let opens = |program, note: Option<&str>| Opener { program, opens: true, note: note.map(str::to_owned) };
-    let not = |program, why: &str| Opener { program, opens: false, note: Some(why.to_owned()) };
+    let describes_its_model = content.is_some_and(|file| file.yaml.is_some());
     let yolo = match refusal {
-        None => opens("yolo", None),
+        None if describes_its_model => opens("yolo", None),
+        None => opens("yolo", Some("for training with --cfg, because it does not describe its model")),
         Some(error) => not("yolo", &format!("it {}", error.problem())),
     };
     match inspection.format {
         Format::Safetensors => vec![
             yolo,
-            opens("libraries for safetensors", None),
+            match refusal.map(WeightsError::problem) {
+                Some(Problem::Safetensors(_)) => not("libraries for safetensors", "it is damaged"),
+                _ => opens("libraries for safetensors", None),
+            },
             not("PyTorch (torch.load)", "it is a safetensors file; use safetensors.torch.load_file"),
             not("YOLOv5", &format!("it has no pickled model{}", remedy(content))),
         ],
@@ -79,7 +118,7 @@ pub(super) fn of_file(
                 "PyTorch (torch.jit.load)",
                 Some("it runs the program in the file, without access to Python"),
             ),
-            opens("YOLOv5 (detect.py and val.py)", Some("if it was exported by YOLOv5")),
+            opens("YOLOv5 (detect.py and val.py)", Some("if yolo or YOLOv5 exported it")),
         ],
         Format::Zip | Format::Legacy | Format::Pickle => {
             let origins: Vec<Origin> =

@@ -45,6 +45,10 @@ pub(crate) fn section(run: &RunFiles) -> String {
     let rates = rates.iter().zip(11..).map(|(name, column)| Series::new(*name, over(column)));
     html.push_str(&chart("Learning rate", None, rates.collect()));
     html.push_str("</div>\n");
+    html.push_str(
+        "<p class=\"note\">Epochs count from 1 here. <code>results.csv</code>, <code>results.png</code> and TensorBoard count \
+         from 0, as in YOLOv5.</p>\n",
+    );
     html.push_str(&details("All epochs", &epochs(rows)));
     super::section("training", "Training", &html)
 }

@@ -7,6 +7,7 @@ pub(crate) mod results;
 pub(crate) mod settings;
 pub(crate) mod speed;
 pub(crate) mod summary;
+mod tags;
 pub(crate) mod worst;
 
 use crate::html::esc;

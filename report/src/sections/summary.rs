@@ -92,7 +92,17 @@ pub(crate) fn best_epoch(row: &Row) -> String {
 pub(crate) fn repeat(run: &RunFiles) -> String {
     let facts = run.report.as_ref().and_then(|report| report.run.as_ref());
     let Some(facts) = facts else { return String::new() };
-    let text =
-        |(what, command): &(String, String)| format!("<p>{}</p>\n<pre>{}</pre>\n", esc(what), esc(command));
+    let text = |(what, command): &(String, String)| {
+        format!("<p>{}</p>\n<pre>{}</pre>\n", esc(what), breakable(command))
+    };
     super::section("repeat", "Repeat this run", &facts.commands.iter().map(text).collect::<String>())
+}
+
+/// A command whose lines do not break within an option.
+fn breakable(command: &str) -> String {
+    let word = |word: &str| match word.starts_with('-') {
+        true => format!("<span class=\"nb\">{}</span>", esc(word)),
+        false => esc(word),
+    };
+    command.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }

@@ -99,15 +99,32 @@ fn sizes_are_multiples_of_the_stride() {
 
 #[test]
 fn formats_that_are_not_written_are_refused_by_name() {
-    for name in ["openvino", "engine", "coreml", "saved_model", "pb", "tflite", "edgetpu", "tfjs", "paddle"] {
+    for name in [
+        "openvino",
+        "engine",
+        "tensorrt",
+        "coreml",
+        "saved_model",
+        "pb",
+        "tflite",
+        "edgetpu",
+        "tfjs",
+        "paddle",
+    ] {
         let error = refused(&formats(&[name]));
         assert!(
             error.starts_with(&format!("yolo does not write the format {name}; use --format ")),
             "{error}"
         );
     }
-    let typo = refused(&formats(&["torchscrpt"]));
-    assert!(typo.starts_with("--format torchscrpt is not one of torchscript, "), "{typo}");
+    assert_eq!(
+        refused(&formats(&["tensorrt"])).replace("tensorrt", "engine"),
+        refused(&formats(&["engine"]))
+    );
+    assert_eq!(
+        refused(&formats(&["torchscrpt"])),
+        "yolo does not know the format torchscrpt; choose from torchscript, onnx, torch, yolov5 and safetensors"
+    );
 }
 
 #[test]
@@ -200,6 +217,16 @@ fn suppression_is_for_onnx_and_has_yolov5s_settings() {
 
     let torchscript = ExportOptions { nms: true, ..formats(&["torchscript"]) };
     assert!(refused(&torchscript).starts_with("--nms is for ONNX, which --format does not name"));
+    // Nothing is written of a list in which one format would silently lack what was asked for.
+    let both = |agnostic_nms| ExportOptions { nms: true, agnostic_nms, ..formats(&["onnx", "torchscript"]) };
+    assert_eq!(
+        refused(&both(false)),
+        "--nms cannot be applied to torchscript, which yolo writes without suppression; \
+         export torchscript on its own, without --nms"
+    );
+    let implied = ExportOptions { nms: false, ..both(true) };
+    assert!(refused(&implied).starts_with("--agnostic-nms cannot be applied to torchscript"));
+    assert!(nms(&ExportOptions { nms: true, ..formats(&["onnx", "safetensors"]) }).is_some());
     let alone = onnx(|options| options.topk_all = Some(9));
     assert_eq!(
         refused(&alone),

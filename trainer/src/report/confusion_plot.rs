@@ -30,11 +30,15 @@ pub fn plot_confusion(
 /// The side of the matrix.
 const SIDE: i32 = 640;
 /// Room for names.
-const LEFT: i32 = 130;
+const LEFT: i32 = 170;
 /// Room for the caption.
-const TOP: i32 = 40;
+const TOP: i32 = 48;
 /// Room for names.
-const BOTTOM: i32 = 110;
+const BOTTOM: i32 = 170;
+/// The largest letters. Those of many classes are as large as the cells allow.
+const LETTERS: i32 = 24;
+/// The smallest letters.
+const SMALLEST: i32 = 11;
 
 /// A matrix, and the names of the classes.
 struct Confusion<'a> {
@@ -57,6 +61,8 @@ impl Plot for Confusion<'_> {
         };
         let centered =
             |size: i32| ("sans-serif", size).into_text_style(sheet).pos(Pos::new(HPos::Center, VPos::Center));
+        let numbers = (SIDE / cells * 2 / 5).clamp(SMALLEST, LETTERS);
+        let letters = (SIDE / cells * 4 / 5).clamp(SMALLEST, LETTERS);
         let edge = |cell: i32| cell * SIDE / cells;
         for truth in 0..=classes {
             let total: u64 = (0..=classes).map(|predicted| matrix.count(predicted, truth)).sum();
@@ -69,7 +75,7 @@ impl Plot for Confusion<'_> {
                 if classes <= READABLE && share >= 0.005 {
                     let middle = ((x + right) / 2, (y + bottom) / 2);
                     let ink = if share > 0.5 { WHITE } else { BLACK };
-                    sheet.draw_text(&format!("{share:.2}"), &centered(14).color(&ink), middle)?;
+                    sheet.draw_text(&format!("{share:.2}"), &centered(numbers).color(&ink), middle)?;
                 }
             }
         }
@@ -77,16 +83,17 @@ impl Plot for Confusion<'_> {
             for index in 0..=classes {
                 let middle = (edge(index as i32) + edge(index as i32 + 1)) / 2;
                 let right =
-                    ("sans-serif", 14).into_text_style(sheet).pos(Pos::new(HPos::Right, VPos::Center));
+                    ("sans-serif", letters).into_text_style(sheet).pos(Pos::new(HPos::Right, VPos::Center));
                 sheet.draw_text(name(index), &right, (LEFT - 8, TOP + middle))?;
-                let down =
-                    centered(14).transform(FontTransform::Rotate90).pos(Pos::new(HPos::Left, VPos::Center));
+                let down = centered(letters)
+                    .transform(FontTransform::Rotate90)
+                    .pos(Pos::new(HPos::Left, VPos::Center));
                 sheet.draw_text(name(index), &down, (LEFT + middle, TOP + SIDE + 8))?;
             }
         }
         sheet.draw_text(
             "True class across, predicted class down",
-            &centered(16),
+            &centered(LETTERS),
             (LEFT + SIDE / 2, TOP / 2),
         )?;
         Ok(())

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::plot_style::{Plot, color, write};
+use super::plot_style::{Plot, color, tick, write};
 use crate::error::TrainError;
 use crate::metrics::{ClassScore, Curves};
 
@@ -65,7 +65,14 @@ impl Plot for CurvesPlot<'_> {
             .x_label_area_size(40)
             .y_label_area_size(50)
             .build_cartesian_2d(0.0..1.0, 0.0..1.0)?;
-        chart.configure_mesh().x_desc(x).y_desc(y).light_line_style(TRANSPARENT).draw()?;
+        chart
+            .configure_mesh()
+            .x_desc(x)
+            .y_desc(y)
+            .x_label_formatter(&tick)
+            .y_label_formatter(&tick)
+            .light_line_style(TRANSPARENT)
+            .draw()?;
         for (index, score) in scores.iter().enumerate() {
             let ink = color(index);
             let line =

@@ -5,16 +5,22 @@ use std::error::Error;
 use std::path::Path;
 
 use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use yolo_data::scan::Sample;
 
-use super::plot_style::{Plot, color, write};
+use super::plot_style::{Plot, color, tick, write};
 use crate::error::TrainError;
 
 /// Cells per side of the two maps.
 const CELLS: usize = 50;
 /// The bars have names if there are at most this many classes.
 const NAMED: usize = 30;
+/// Letters of captions, and of everything else.
+const CAPTION: i32 = 28;
+const LETTERS: i32 = 20;
+/// Room for the numbers and the name of an axis.
+const AXIS: i32 = 64;
 /// The most boxes that are drawn on each other.
 const BOXES: usize = 500;
 
@@ -54,18 +60,27 @@ impl Plot for Labels<'_> {
         let [bars, boxes, places, extents] = panels;
         let most = counts.iter().copied().max().unwrap_or(0).max(1);
         let mut chart = ChartBuilder::on(&bars)
-            .caption("labels per class", ("sans-serif", 18))
+            .caption("labels per class", ("sans-serif", CAPTION))
             .margin(12)
-            .x_label_area_size(if names.len() <= NAMED { 90 } else { 24 })
-            .y_label_area_size(56)
+            .x_label_area_size(if names.len() <= NAMED { 120 } else { 24 })
+            .y_label_area_size(AXIS + 16)
             .build_cartesian_2d(0.0..names.len().max(1) as f64, 0.0..most as f64 * 1.05)?;
-        chart.configure_mesh().disable_x_mesh().x_labels(0).light_line_style(TRANSPARENT).draw()?;
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .x_labels(0)
+            .y_labels(6)
+            .y_label_formatter(&tick)
+            .label_style(("sans-serif", LETTERS))
+            .light_line_style(TRANSPARENT)
+            .draw()?;
         chart.draw_series(counts.iter().enumerate().map(|(class, &count)| {
             let left = class as f64;
             Rectangle::new([(left + 0.1, 0.0), (left + 0.9, count as f64)], color(class).filled())
         }))?;
         if names.len() <= NAMED {
-            let style = ("sans-serif", 13).into_text_style(&bars).transform(FontTransform::Rotate90);
+            let letters = (360 / names.len() as i32).clamp(12, LETTERS);
+            let style = ("sans-serif", letters).into_text_style(&bars).transform(FontTransform::Rotate90);
             for (class, name) in names.iter().enumerate() {
                 let (x, y) = chart.backend_coord(&(class as f64 + 0.4, 0.0));
                 let (left, top) = bars.get_base_pixel();
@@ -88,12 +103,12 @@ where
     B::ErrorType: 'static,
 {
     let mut chart = ChartBuilder::on(area)
-        .caption("boxes", ("sans-serif", 18))
+        .caption("boxes", ("sans-serif", CAPTION))
         .margin(12)
-        .x_label_area_size(40)
-        .y_label_area_size(50)
+        .x_label_area_size(AXIS)
+        .y_label_area_size(AXIS + 8)
         .build_cartesian_2d(0.0..1.0, 0.0..1.0)?;
-    chart.configure_mesh().x_desc("width").y_desc("height").disable_mesh().draw()?;
+    named_axes(&mut chart, ["width", "height"])?;
     let all = || samples.iter().flat_map(|sample| &sample.boxes);
     let every = all().count().div_ceil(BOXES).max(1);
     chart.draw_series(all().step_by(every).map(|&[class, _, _, width, height]| {
@@ -101,6 +116,30 @@ where
         let corners = [(0.5 - half[0], 0.5 - half[1]), (0.5 + half[0], 0.5 + half[1])];
         Rectangle::new(corners, color(class as usize).stroke_width(1))
     }))?;
+    Ok(())
+}
+
+/// Draws axes from 0 to 1 with these names.
+fn named_axes<B: DrawingBackend>(
+    chart: &mut ChartContext<'_, B, Cartesian2d<RangedCoordf64, RangedCoordf64>>,
+    [x, y]: [&str; 2],
+) -> Result<(), Box<dyn Error>>
+where
+    B::ErrorType: 'static,
+{
+    let letters = ("sans-serif", LETTERS);
+    chart
+        .configure_mesh()
+        .x_desc(x)
+        .y_desc(y)
+        .x_labels(6)
+        .y_labels(6)
+        .x_label_formatter(&tick)
+        .y_label_formatter(&tick)
+        .label_style(letters)
+        .axis_desc_style(letters)
+        .disable_mesh()
+        .draw()?;
     Ok(())
 }
 
@@ -127,7 +166,7 @@ impl Map {
         &self,
         area: &DrawingArea<B, Shift>,
         caption: &str,
-        [x, y]: [&str; 2],
+        axes: [&str; 2],
         downwards: bool,
     ) -> Result<(), Box<dyn Error>>
     where
@@ -135,12 +174,12 @@ impl Map {
     {
         let range = if downwards { 1.0..0.0 } else { 0.0..1.0 };
         let mut chart = ChartBuilder::on(area)
-            .caption(caption, ("sans-serif", 18))
+            .caption(caption, ("sans-serif", CAPTION))
             .margin(12)
-            .x_label_area_size(40)
-            .y_label_area_size(50)
+            .x_label_area_size(AXIS)
+            .y_label_area_size(AXIS + 8)
             .build_cartesian_2d(0.0..1.0, range)?;
-        chart.configure_mesh().x_desc(x).y_desc(y).disable_mesh().draw()?;
+        named_axes(&mut chart, axes)?;
         let most = f64::from(self.counts.iter().copied().max().unwrap_or(0).max(1));
         let side = 1.0 / CELLS as f64;
         let filled = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);

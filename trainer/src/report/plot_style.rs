@@ -9,6 +9,7 @@ use fs_err as fs;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use yolo_base::palette::PALETTE;
+use yolo_base::percent_g::percent_g;
 use yolo_data::image::encode::by_extension;
 
 use super::raster::Raster;
@@ -18,6 +19,11 @@ use crate::error::TrainError;
 pub(super) fn color(index: usize) -> RGBColor {
     let [red, green, blue] = PALETTE[index % PALETTE.len()];
     RGBColor(red, green, blue)
+}
+
+/// A number at an axis: `2500`, not `2500.0`.
+pub(super) fn tick(value: &f64) -> String {
+    percent_g(*value, 6)
 }
 
 /// A plot, which draws itself as vectors and as pixels.

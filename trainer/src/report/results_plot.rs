@@ -7,7 +7,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use yolo_plan::results::{self, COLUMNS, Row};
 
-use super::plot_style::{Plot, color, failed, write};
+use super::plot_style::{Plot, color, failed, tick, write};
 use crate::error::TrainError;
 
 /// The columns of the charts, in reading order: validation losses are below those of training.
@@ -40,12 +40,20 @@ impl Plot for Results<'_> {
             let highest = points.iter().map(|point| point.1).fold(0.0, f64::max);
             let highest = if highest > 0.0 { highest * 1.05 } else { 1.0 };
             let mut chart = ChartBuilder::on(area)
-                .caption(COLUMNS[column], ("sans-serif", 18))
+                .caption(COLUMNS[column], ("sans-serif", 22))
                 .margin(8)
-                .x_label_area_size(24)
-                .y_label_area_size(44)
+                .x_label_area_size(28)
+                .y_label_area_size(56)
                 .build_cartesian_2d(0.0..last_epoch, 0.0..highest)?;
-            chart.configure_mesh().x_labels(5).y_labels(5).light_line_style(TRANSPARENT).draw()?;
+            chart
+                .configure_mesh()
+                .x_labels(5)
+                .y_labels(5)
+                .x_label_formatter(&tick)
+                .y_label_formatter(&tick)
+                .label_style(("sans-serif", 16))
+                .light_line_style(TRANSPARENT)
+                .draw()?;
             chart.draw_series(LineSeries::new(points.iter().copied(), color(0).stroke_width(2)))?;
             if points.len() < 40 {
                 chart.draw_series(points.iter().map(|&point| Circle::new(point, 3, color(0).filled())))?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::plot_style::{Plot, color, write};
+use super::plot_style::{Plot, color, tick, write};
 use crate::error::TrainError;
 
 /// The measurements of a weights file.
@@ -66,6 +66,8 @@ impl Plot for Study<'_> {
             .configure_mesh()
             .x_desc("Milliseconds per image")
             .y_desc("mAP50-95")
+            .x_label_formatter(&tick)
+            .y_label_formatter(&tick)
             .light_line_style(TRANSPARENT)
             .draw()?;
         for (index, line) in lines.iter().enumerate() {

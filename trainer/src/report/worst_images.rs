@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use yolo_data::image::Image;
 use yolo_data::image::encode::jpeg;
+use yolo_data::image::resize::area;
 use yolo_plan::report::{DetectionBox, LabelBox, Verdict, WorstImage};
 
 use crate::detection::{Corners, ImageResult};
@@ -14,8 +15,12 @@ use crate::metrics::{is_confident, pairs};
 
 /// The number of images that a report shows.
 const WORST: usize = 20;
-/// The longer side of a picture in pixels.
-const SIDE: usize = 288;
+/// The longer side of a picture in pixels: two are next to each other on a page of about 1200.
+const SIDE: usize = 544;
+/// Most bytes of a picture, so that a report stays below 5 MB. One with more, such as noise, is made smaller.
+const BYTES: usize = 100_000;
+/// The side of that one. Even noise has less than two bytes per pixel.
+const SMALL_SIDE: usize = 224;
 
 /// Collects the worst images of a validation.
 #[derive(Debug, Default)]
@@ -87,8 +92,14 @@ impl WorstImages {
         self.worst
             .into_iter()
             .map(|(image, picture)| {
-                let bytes = jpeg(image.path.as_ref(), &picture)?;
-                Ok(WorstImage { jpeg: STANDARD.encode(bytes), ..image })
+                let mut bytes = jpeg(image.path.as_ref(), &picture)?;
+                let mut size = image.size;
+                if bytes.len() > BYTES {
+                    let scale = SMALL_SIDE as f64 / size[0].max(size[1]) as f64;
+                    size = size.map(|side| ((side as f64 * scale).round() as usize).max(1));
+                    bytes = jpeg(image.path.as_ref(), &area(&picture, size[0], size[1]))?;
+                }
+                Ok(WorstImage { jpeg: STANDARD.encode(bytes), size, ..image })
             })
             .collect()
     }
@@ -198,6 +209,32 @@ mod tests {
         let jpeg = STANDARD.decode(&worst[0].jpeg).unwrap();
         let picture = yolo_data::image::decode::decode_bytes(&jpeg).unwrap();
         assert!([(0, 0), (99, 49)].iter().all(|&(x, y)| picture.pixel(x, y)[0] > 190), "padding is shown");
+    }
+
+    #[test]
+    fn a_picture_is_as_large_as_a_report_can_carry() {
+        let kept = |pixel: &dyn Fn(usize, usize) -> u8| {
+            let mut picture = Image::filled(SIDE, SIDE, [0; 3]);
+            for (at, value) in picture.data.iter_mut().enumerate() {
+                *value = pixel(at / 3 % SIDE, at / 3 / SIDE);
+            }
+            let image = WorstImage {
+                path: "a.jpg".to_owned(),
+                size: [SIDE; 2],
+                jpeg: String::new(),
+                labels: Vec::new(),
+                detections: Vec::new(),
+                missed: 1,
+                unfounded: 0,
+                confused: 0,
+            };
+            let kept = WorstImages { worst: vec![(image, picture)] }.finish().unwrap().remove(0);
+            assert!(kept.jpeg.len() * 3 / 4 <= BYTES, "{} characters", kept.jpeg.len());
+            kept.size
+        };
+        assert_eq!(kept(&|x, y| (x / 8 + y / 8) as u8), [SIDE; 2]);
+        let noise = |x: usize, y: usize| ((x * 7919 + y * 104_729) * 2_654_435_761 >> 16) as u8;
+        assert_eq!(kept(&noise), [SMALL_SIDE; 2]);
     }
 
     #[test]

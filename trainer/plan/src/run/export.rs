@@ -165,6 +165,17 @@ fn onnx(options: &ExportOptions, formats: &[ExportFormat]) -> Result<OnnxSetting
         return Err(PlanError::usage(format!("{option} is for ONNX, which --format does not name"))
             .with_hint(format!("add --format onnx, or omit {option}")));
     }
+    // A reader of both files would expect detections from both. Files of tensors have no outputs to suppress.
+    if let Some(option) = [("--nms", options.nms), ("--agnostic-nms", options.agnostic_nms)]
+        .into_iter()
+        .find_map(|(option, given)| given.then_some(option))
+        && formats.contains(&ExportFormat::TorchScript)
+    {
+        return Err(PlanError::usage(format!(
+            "{option} cannot be applied to torchscript, which yolo writes without suppression"
+        ))
+        .with_hint(format!("export torchscript on its own, without {option}")));
+    }
     let opset = options.opset.unwrap_or(OPSET);
     if !OPSETS.contains(&opset) {
         let (first, last) = (OPSETS.start(), OPSETS.end());

@@ -24,9 +24,11 @@ pub enum ExportFormat {
 }
 
 /// Formats of YOLOv5 that are made from ONNX, or from a TensorFlow model that is made from it, with the program to use.
-const NOT_WRITTEN: [(&str, &str); 9] = [
+/// `export.py` calls TensorRT's format `engine`; people call it by the name of the program.
+const NOT_WRITTEN: [(&str, &str); 10] = [
     ("openvino", "OpenVINO's `ovc`"),
     ("engine", "TensorRT's `trtexec --onnx=…`"),
+    ("tensorrt", "TensorRT's `trtexec --onnx=…`"),
     ("coreml", "coremltools"),
     ("saved_model", "onnx2tf"),
     ("pb", "onnx2tf"),
@@ -82,8 +84,8 @@ impl ExportFormat {
                 } else {
                     format!("use --format onnx, and then {program}")
                 })),
-            None => Err(PlanError::usage(format!("--format {name} is not one of {list}"))
-                .with_hint("omit it for torchscript")),
+            None => Err(PlanError::usage(format!("yolo does not know the format {name}"))
+                .with_hint(format!("choose from {list}"))),
         }
     }
 }
@@ -98,7 +100,7 @@ mod tests {
             assert_eq!(ExportFormat::parse(name).unwrap(), format, "{name}");
         }
         for (name, why) in
-            [("CoreML", "does not write the format coreml"), ("caffe", "--format caffe is not")]
+            [("TensorRT", "does not write the format tensorrt"), ("caffe", "does not know the format caffe")]
         {
             assert!(ExportFormat::parse(name).unwrap_err().to_string().contains(why), "{name}");
         }

@@ -8,16 +8,16 @@ use fs_err as fs;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::diff::Difference;
-use super::protobuf::{Damaged, Field, Fields, numbers};
+use super::tensors::{DIMENSIONS, Tensors, type_name};
 use crate::fetch::Sha256;
+use crate::weights_file::describe::PythonCall;
+use crate::weights_file::openers::{self, Opener};
+use crate::weights_file::protobuf::{Damaged, Field, Fields};
 
 /// A protobuf message is at most so many bytes.
 const LARGEST: u64 = 2 << 30;
 /// Most inputs, outputs, metadata entries and kinds of operations of a file, far more than any detector has.
 const MOST: usize = 10_000;
-/// Most dimensions of a tensor.
-const DIMENSIONS: usize = 64;
 
 /// What `yolo weights` says about an ONNX file.
 #[derive(Debug, Default, Serialize)]
@@ -44,6 +44,8 @@ pub(crate) struct OnnxDescription {
     pub(crate) outputs: Vec<Port>,
     /// How often each operation is there, outside of loops and branches.
     pub(crate) operations: BTreeMap<String, usize>,
+    /// The SHA-256 sum of all operations, with their attributes and connections.
+    pub(crate) operations_sha256: String,
     /// Whether suppression is inside.
     pub(crate) suppresses: bool,
     /// How many tensors have each type.
@@ -52,6 +54,13 @@ pub(crate) struct OnnxDescription {
     pub(crate) parameters: u64,
     /// The SHA-256 sum of all tensors, with their names.
     pub(crate) tensors_sha256: String,
+    /// Which programs can open the file.
+    pub(crate) opens_in: Vec<Opener>,
+    /// What Python would import and call to open the file: nothing, because it has no pickle.
+    pub(crate) python: Vec<PythonCall>,
+    /// The tensors, for comparisons.
+    #[serde(skip)]
+    pub(crate) tensors_read: Tensors,
 }
 
 /// An input or an output.
@@ -63,6 +72,18 @@ pub(crate) struct Port {
     pub(crate) r#type: &'static str,
     /// Its dimensions: numbers, or names of those that may be any.
     pub(crate) shape: Vec<Value>,
+}
+
+impl Port {
+    /// Its dimensions as text; `?` is one without a name that may be any.
+    pub(crate) fn sides(&self) -> Vec<String> {
+        let side = |side: &Value| match side.as_str() {
+            None => side.to_string(),
+            Some("") => "?".to_owned(),
+            Some(name) => name.to_owned(),
+        };
+        self.shape.iter().map(side).collect()
+    }
 }
 
 /// Why a file is not described: the phrase after its name.
@@ -97,32 +118,20 @@ pub(crate) fn describe(path: &Path) -> Result<OnnxDescription, Refusal> {
     let mut sum = Sha256::new();
     sum.update(&bytes);
     found.sha256 = hex(&sum.finish());
+    found.opens_in = openers::of_onnx(&found.opsets, &found.metadata, found.suppresses);
     Ok(found)
-}
-
-/// How two files differ.
-pub(crate) fn diff(a: &OnnxDescription, b: &OnnxDescription) -> Vec<Difference> {
-    let [a, b] = [a, b].map(|one| serde_json::to_value(one).unwrap_or_default());
-    let Value::Object(fields) = &a else { return Vec::new() };
-    let differs =
-        |name: &&String| !matches!(name.as_str(), "file" | "sha256") && a[name.as_str()] != b[name.as_str()];
-    fields
-        .keys()
-        .filter(differs)
-        .map(|name| Difference { what: name.replace('_', " "), values: [a[name].clone(), b[name].clone()] })
-        .collect()
 }
 
 fn model(bytes: &[u8]) -> Result<OnnxDescription, Damaged> {
     let mut found = OnnxDescription { format: "onnx", ..OnnxDescription::default() };
     let mut version = String::new();
-    let mut sum = Sha256::new();
+    let (mut nodes, mut tensors) = (Sha256::new(), Sha256::new());
     for field in Fields(bytes) {
         match field? {
             (1, field) => found.ir_version = field.number(),
             (2, field) => found.producer = field.text(),
             (3, field) => version = field.text(),
-            (7, field) => graph(field, &mut found, &mut sum)?,
+            (7, field) => graph(field, &mut found, [&mut nodes, &mut tensors])?,
             (8, field) => {
                 let (domain, number) = (member(field, 1)?, member(field, 2)?);
                 found.opsets.insert(text(domain), number.map_or(0, Field::number));
@@ -141,22 +150,28 @@ fn model(bytes: &[u8]) -> Result<OnnxDescription, Damaged> {
     }
     found.suppresses =
         found.operations.keys().any(|name| name.contains("NonMaxSuppression") || name.contains("NMS"));
-    found.tensors_sha256 = hex(&sum.finish());
+    [found.operations_sha256, found.tensors_sha256] = [nodes, tensors].map(|sum| hex(&sum.finish()));
     Ok(found)
 }
 
-fn graph(message: Field<'_>, found: &mut OnnxDescription, sum: &mut Sha256) -> Result<(), Damaged> {
-    let mut constants = std::collections::HashSet::new();
+/// Adds a graph, and its operations and tensors to these sums.
+fn graph(
+    message: Field<'_>,
+    found: &mut OnnxDescription,
+    [nodes, tensors]: [&mut Sha256; 2],
+) -> Result<(), Damaged> {
     let mut inputs = Vec::new();
     for field in Fields(message.bytes()) {
         match field? {
-            (1, node) => *found.operations.entry(text(member(node, 4)?)).or_default() += 1,
+            (1, node) => {
+                nodes.update(node.bytes());
+                *found.operations.entry(text(member(node, 4)?)).or_default() += 1;
+            }
             (5, tensor) => {
-                sum.update(tensor.bytes());
-                let (name, kind, elements) = self::tensor(tensor)?;
-                *found.tensors.entry(kind).or_default() += 1;
-                found.parameters = found.parameters.saturating_add(elements);
-                constants.insert(name);
+                tensors.update(tensor.bytes());
+                let counted = found.tensors_read.add(tensor)?;
+                *found.tensors.entry(counted.kind).or_default() += 1;
+                found.parameters = found.parameters.saturating_add(counted.elements);
             }
             (11, port) => inputs.push(self::port(port)?),
             (12, port) => found.outputs.push(self::port(port)?),
@@ -167,30 +182,9 @@ fn graph(message: Field<'_>, found: &mut OnnxDescription, sum: &mut Sha256) -> R
         }
     }
     // Before version 4 of the format, constants were inputs as well.
-    found.inputs.extend(inputs.into_iter().filter(|input| !constants.contains(input.name.as_bytes())));
+    inputs.retain(|input: &Port| !found.tensors_read.has(&input.name));
+    found.inputs.extend(inputs);
     Ok(())
-}
-
-/// Name, type and number of elements.
-fn tensor(message: Field<'_>) -> Result<(&[u8], &'static str, u64), Damaged> {
-    let (mut name, mut kind, mut elements, mut dimensions) = (&[][..], 0, 1u64, 0);
-    for field in Fields(message.bytes()) {
-        match field? {
-            (1, field) => {
-                for side in numbers(field, DIMENSIONS)? {
-                    dimensions += 1;
-                    elements = elements.saturating_mul(u64::try_from(side).map_err(|_| Damaged)?);
-                }
-                if dimensions > DIMENSIONS {
-                    return Err(Damaged);
-                }
-            }
-            (2, field) => kind = field.number(),
-            (8, field) => name = field.bytes(),
-            _ => {}
-        }
-    }
-    Ok((name, type_name(kind), elements))
 }
 
 /// An input or an output; its type is that of a tensor, or unknown.
@@ -226,22 +220,6 @@ fn member(message: Field<'_>, number: u64) -> Result<Option<Field<'_>>, Damaged>
 
 fn text(field: Option<Field<'_>>) -> String {
     field.map(Field::text).unwrap_or_default()
-}
-
-fn type_name(number: i64) -> &'static str {
-    match number {
-        1 => "float32",
-        2 => "uint8",
-        3 => "int8",
-        6 => "int32",
-        7 => "int64",
-        8 => "string",
-        9 => "bool",
-        10 => "float16",
-        11 => "float64",
-        16 => "bfloat16",
-        _ => "another type",
-    }
 }
 
 fn hex(bytes: &[u8]) -> String {
