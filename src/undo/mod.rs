@@ -10,6 +10,7 @@ mod listing;
 mod outlook;
 mod record;
 mod script;
+mod undoing;
 
 pub(crate) use error::UndoError;
 pub(crate) use files::{can_write, write_file};
