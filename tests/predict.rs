@@ -174,6 +174,31 @@ fn pictures_that_cannot_be_read_are_named_and_the_others_are_done() {
     let gone = "gone.jpg: No such file or directory (os error 2); skipped";
     assert!(finished.stderr.contains(gone), "{}", finished.stderr);
     assert_eq!(files(&user, "list").into_keys().collect::<Vec<_>>(), ["good.bmp"]);
+    // Likewise on the command line.
+    let finished = user.run(&format!("{PREDICT} gone.jpg mixed/good.bmp --name named"));
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    assert!(finished.stderr.contains(gone), "{}", finished.stderr);
+    assert_eq!(files(&user, "named").into_keys().collect::<Vec<_>>(), ["good.bmp"]);
+    // A run without any result says none, and leaves nothing.
+    let finished = user.run(&format!("{PREDICT} mixed/huge.bmp --save-txt --name nothing"));
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{}", finished.stderr);
+    assert!(!user.path().join("runs/detect/nothing").exists());
+}
+
+#[test]
+fn pictures_of_one_name_have_rows_of_their_own() {
+    let user = with_detector(LONG);
+    let picture = user.path().join("squares/images/val/00.bmp");
+    std::fs::create_dir(user.path().join("other")).unwrap();
+    std::fs::copy(&picture, user.path().join("other/00.bmp")).unwrap();
+    user.run(&format!("{PREDICT} squares/images/val/00.bmp other --save-csv --name rows")).succeeded();
+    let written = files(&user, "rows");
+    let rows = text(&written, "predictions.csv").lines().skip(1);
+    let of: Vec<&str> = rows.map(|row| row.split(',').next().unwrap()).collect();
+    assert!(!of.is_empty() && of.len() % 2 == 0, "{of:?}");
+    let (first, second) = of.split_at(of.len() / 2);
+    assert!(first.iter().all(|name| *name == "00.bmp") && second.iter().all(|name| *name == "00-2.bmp"));
+    assert!(written.contains_key("00.bmp") && written.contains_key("00-2.bmp"));
 }
 
 #[test]
@@ -203,6 +228,7 @@ fn mistakes_are_one_message_and_leave_no_folder() {
     }
     assert!(!user.path().join("runs").exists(), "a rejected plan left a run folder");
     user.run("predict squares/images/val --weights model.pt --device cpu").failed_with(1, &["model.pt"]);
+    assert_eq!(std::fs::read_dir(user.path().join("runs/detect")).unwrap().count(), 0);
 }
 
 #[test]
@@ -210,13 +236,18 @@ fn ctrl_c_keeps_what_was_done() {
     let user = with_detector("--epochs 1");
     let list: String = (0..4000).map(|_| "squares/images/val/00.bmp\n").collect();
     std::fs::write(user.path().join("list.txt"), list).unwrap();
-    let running = user.start(&format!("{PREDICT} list.txt --name stopped"));
+    let running = user.start(&format!("{PREDICT} list.txt --save-csv --name stopped"));
     let first = user.path().join("runs/detect/stopped/00.bmp");
     wait_for("the first picture", || first.exists().then_some(()));
     running.signal(SIGINT);
     let finished = running.wait();
     assert_eq!(finished.code, Some(130), "{}", finished.stderr);
-    let written = files(&user, "stopped");
+    let mut written = files(&user, "stopped");
+    // The table has what was found until then, and stdout says where everything is.
+    let table = String::from_utf8(written.remove("predictions.csv").unwrap()).unwrap();
+    assert!(table.starts_with("Image Name,Prediction,"), "{table}");
+    let results: Vec<&str> = finished.stdout.lines().map(|line| line.split(':').next().unwrap()).collect();
+    assert_eq!(results, ["pictures", "table"]);
     assert!(!written.is_empty() && written.len() < 4000);
     let size = std::fs::metadata(&first).unwrap().len() as usize;
     assert!(written.iter().all(|(name, content)| name.ends_with(".bmp") && content.len() == size));

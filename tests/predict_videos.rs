@@ -112,13 +112,64 @@ fn damaged_videos_are_named_and_the_others_are_done() {
     assert_eq!(names(&run), ["film.mp4", "half.mp4"]);
     let (count, _) = frames(&run.join("half.mp4"));
     assert!((5..40).contains(&count), "{count} frames");
+    let missing = format!("half.avi: {} of 40 frames could not be read: ", 40 - count);
+    assert!(finished.stderr.contains(&missing), "{}", finished.stderr);
+}
+
+#[test]
+fn damage_in_any_format_is_named_and_healthy_videos_are_not() {
+    let Some(user) = with_film() else { return };
+    let test = "-f lavfi -i testsrc2=size=64x64:rate=10:duration=4";
+    for (name, options) in [
+        ("whole.mkv", "-c:v libx264"),
+        ("whole.mp4", "-c:v libx264"),
+        ("whole.ts", "-c:v libx264"),
+        ("whole.webm", "-c:v libvpx -deadline realtime"),
+        ("whole.avi", "-c:v mpeg4"),
+        ("uneven.mkv", "-vf select=not(mod(n\\,7))+not(mod(n\\,3)) -fps_mode vfr -c:v libx264"),
+        ("uneven.mp4", "-vf select=not(mod(n\\,7))+not(mod(n\\,3)) -fps_mode vfr -c:v libx264"),
+    ] {
+        ffmpeg(&user, &format!("{test} {options} {name}"));
+    }
+    let healthy = "whole.mkv whole.mp4 whole.ts whole.webm whole.avi uneven.mkv uneven.mp4";
+    let finished = user.run(&format!("{PREDICT} {healthy} --nosave")).succeeded();
+    assert!(!finished.stderr.contains("skipped"), "{}", finished.stderr);
+
+    let damaged = |name: &str, damage: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = std::fs::read(user.path().join(name)).unwrap();
+        damage(&mut bytes);
+        std::fs::write(user.path().join(name), bytes).unwrap();
+    };
+    let hole = |bytes: &mut Vec<u8>| {
+        let middle = bytes.len() / 2;
+        bytes[middle..middle * 5 / 4].fill(0);
+    };
+    for name in ["whole.mkv", "whole.webm"] {
+        damaged(name, &|bytes| bytes.truncate(bytes.len() / 2));
+    }
+    for name in ["whole.ts", "whole.mp4", "whole.avi"] {
+        damaged(name, &hole);
+    }
+    let finished = user.run(&format!("{PREDICT} {healthy} --nosave"));
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    for name in ["mkv", "webm", "ts", "avi", "mp4"] {
+        let mut lines = finished.stderr.lines();
+        let warning =
+            lines.find(|line| line.contains(&format!("whole.{name}: ")) && line.ends_with("; skipped"));
+        let says_how = |line: &str| {
+            line.contains(" of 40 frames could not be read: ")
+                || line.contains("it is damaged, so that frames may be missing or wrong; ")
+        };
+        assert!(warning.is_some_and(says_how), "whole.{name}: {}", finished.stderr);
+    }
+    assert_eq!(finished.stderr.matches("; skipped").count(), 5, "{}", finished.stderr);
 }
 
 #[test]
 fn ctrl_c_leaves_a_part_that_plays() {
     let Some(user) = with_film() else { return };
     ffmpeg(&user, "-f lavfi -i testsrc=size=64x64:rate=30:duration=600 -c:v mpeg4 long.mp4");
-    let running = user.start(&format!("{PREDICT} long.mp4 --name stopped"));
+    let running = user.start(&format!("{PREDICT} long.mp4 --save-csv --name stopped"));
     let run = user.path().join("runs/detect/stopped");
     wait_for("a part of the video", || {
         let entries = std::fs::read_dir(&run).ok()?.filter_map(Result::ok);
@@ -128,7 +179,9 @@ fn ctrl_c_leaves_a_part_that_plays() {
     running.signal(SIGINT);
     let finished = running.wait();
     assert_eq!(finished.code, Some(130), "{}", finished.stderr);
-    assert_eq!(names(&run), ["long.mp4"], "{}", finished.stderr);
+    assert_eq!(names(&run), ["long.mp4", "predictions.csv"], "{}", finished.stderr);
+    let results: Vec<&str> = finished.stdout.lines().map(|line| line.split(':').next().unwrap()).collect();
+    assert_eq!(results, ["videos", "table"]);
     let (count, _) = frames(&run.join("long.mp4"));
     assert!((1..18_000).contains(&count), "{count} frames");
 }
@@ -144,7 +197,8 @@ fn a_disk_that_fills_is_one_message_and_no_video() {
         return;
     };
     let finished = user.run(&format!("{PREDICT} long.mp4 --project small"));
-    let left = names(&small.join("exp"));
+    let left = std::fs::read_dir(&small).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = left.filter(|name| name != "lost+found").collect();
     finished.failed_with(1, &["cannot save the results: ", "long.mp4: No space left on device"]);
     assert!(left.is_empty(), "{left:?}");
 }
@@ -236,8 +290,15 @@ fn a_url_of_a_file_is_downloaded() {
     let mut online = user.command(&format!("{PREDICT} {address} --name fetched"));
     Finished::from(online.env_remove("YOLO_OFFLINE").output().unwrap()).succeeded();
     assert_eq!(names(&user.path().join("runs/detect/fetched")), ["square.bmp"]);
+    // It is called by its address, not by the file in the cache.
+    let mut named = user.command(&format!("{PREDICT} {address} --json --nosave"));
+    let named = Finished::from(named.env_remove("YOLO_OFFLINE").output().unwrap()).succeeded();
+    let shown = format!("\"source\":\"http://127.0.0.1:{port}/pictures/square.bmp\"");
+    assert!(named.stdout.contains(&shown), "{}", named.stdout);
     let offline = user.run(&format!("{PREDICT} {address} --name offline --offline"));
     assert_eq!(offline.code, Some(1), "{}", offline.stderr);
+    assert!(!offline.stderr.contains("downloading"), "{}", offline.stderr);
+    assert!(offline.stderr.contains("download the file elsewhere and give its path"), "{}", offline.stderr);
     assert!(!user.path().join("runs/detect/offline").exists());
 
     // Of a list, what is not there is named and skipped; alone, it is an error.

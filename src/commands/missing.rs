@@ -1,6 +1,8 @@
 //! Getting what planning found missing: fetches data sets, weights and pictures, and generates the
 //! built-in data set.
 
+use std::collections::BTreeSet;
+
 use yolo_plan::run::{Need, PlanContext};
 
 use super::interrupt::Interrupt;
@@ -14,7 +16,8 @@ use crate::setup::{
     Chosen, Context, DataSetError, SetupError, SetupPlan, SetupRequest, StepOutcome, Variant,
 };
 
-/// Gets what a plan needs, and enters it into the context of the next plan.
+/// Gets what a plan needs, and enters it into the context of the next plan. Of weights that would have the same name, it
+/// gets the first.
 pub(super) fn get(
     needs: &[Need],
     plan_context: &mut PlanContext,
@@ -25,6 +28,7 @@ pub(super) fn get(
     let view = SetupView::new(printer);
     let context = Context::new(dirs, offline, &view);
     let mut request = SetupRequest::default();
+    let mut targets = BTreeSet::new();
     for need in needs {
         match need {
             Need::Builtin(name) => {
@@ -37,6 +41,10 @@ pub(super) fn get(
             Need::Weights(argument) => {
                 let (path, installed) = weights_target(dirs, argument)?;
                 if installed.is_none() {
+                    if !targets.insert(path.clone()) {
+                        // Once the other one is installed, this one gets another name.
+                        continue;
+                    }
                     request.weights.push(argument.clone());
                 }
                 plan_context.fetched.insert(argument.clone(), path);
@@ -46,7 +54,15 @@ pub(super) fn get(
                     plan_context.fetched.insert(address.clone(), path);
                 }
                 // What is wrong here is wrong for every address.
-                Err(SetupError::Fetch(error)) if error.is_disk() || error.is_offline() => {
+                Err(SetupError::Fetch(error)) if error.is_offline() => {
+                    return Err(CommandError::Failed {
+                        what: error.to_string(),
+                        hint: "run without --offline (and unset YOLO_OFFLINE), or download the file elsewhere and \
+                               give its path"
+                            .to_owned(),
+                    });
+                }
+                Err(SetupError::Fetch(error)) if error.is_disk() => {
                     return Err(SetupError::Fetch(error).into());
                 }
                 // As with files, a picture that is not there costs only itself.

@@ -91,6 +91,9 @@ fn stdin() -> Result<String, CommandError> {
     std::io::stdin().read_to_string(&mut text).map(|_| text).map_err(|source| CommandError::File {
         what: "cannot read the list of pictures on stdin".to_owned(),
         source,
-        hint: Some("write a path per line, as text in UTF-8".to_owned()),
+        hint: Some(
+            "stdin is a list with a path per line, in UTF-8, not a picture: give the path of a picture instead of -"
+                .to_owned(),
+        ),
     })
 }

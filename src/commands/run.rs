@@ -102,11 +102,16 @@ pub(super) fn planned_in<T>(
     offline: bool,
     printer: &Printer,
 ) -> Result<T, CommandError> {
-    match plan(context)? {
-        Ok(planned) => Ok(planned),
-        Err(needs) => {
-            missing::get(&needs, context, dirs, offline, printer)?;
-            plan(context)?.map_err(|needs| CommandError::StillMissing { needs })
+    let mut missing = usize::MAX;
+    loop {
+        match plan(context)? {
+            Ok(planned) => return Ok(planned),
+            // Weights of one name from two addresses are fetched one after the other.
+            Err(needs) if needs.len() < missing => {
+                missing = needs.len();
+                missing::get(&needs, context, dirs, offline, printer)?;
+            }
+            Err(needs) => return Err(CommandError::StillMissing { needs }),
         }
     }
 }
@@ -163,7 +168,17 @@ impl Run<'_> {
             }
             let plan_file = run_folder::create(&mut plan, self.exist_ok || in_its_folder)?;
             printer.say(format_args!("run folder {}", plan.run_dir.display()));
-            return self.launch_and_show(None, &plan, &plan_file, &programs, printer);
+            let result = self.launch_and_show(None, &plan, &plan_file, &programs, printer);
+            let came_to_nothing = match &result {
+                Ok(status) => *status == exit::FAILURE,
+                Err(error) => !log_explains(error),
+            };
+            // Of other tasks, the report says what was tried.
+            let is_prediction = matches!(plan.task, Task::Predict(_));
+            if is_prediction && came_to_nothing && plan_file.remove_unused_folder() {
+                printer.say("removed the run folder, because it has no results");
+            }
+            return result;
         };
         programs.environment.extend(meeting_point(layout));
         if layout.rank > 0 {
@@ -282,6 +297,9 @@ impl Run<'_> {
                     (None, true, _) => "interrupted; the ranks were killed, so files may be missing",
                 };
                 printer.say(how);
+                for file in files.iter().filter(|_| self.events.is_none()) {
+                    printer.result(format_args!("{}: {}", file.what, file.path.display()));
+                }
                 if resume_from.is_none() && plan.ranks.are_all() && matches!(plan.task, Task::Train(_)) {
                     let command = programs.resume_command();
                     printer

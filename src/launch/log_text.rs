@@ -67,6 +67,7 @@ pub(super) fn of_event(event: &Event) -> Option<String> {
         | Event::Predicted(_)
         | Event::Measured { .. }
         | Event::Copied { .. }
+        | Event::Kept { .. }
         | Event::BenchMeasured { .. } => return None,
     })
 }

@@ -26,8 +26,8 @@ pub(crate) struct PlanFile {
 }
 
 impl PlanFile {
-    /// Removes the folder of a run that came to nothing: if the run created it, and it holds no more than the plan
-    /// and logs without a word of a library. Returns whether it did.
+    /// Removes the folder of a run that came to nothing: if the run created it, and it holds no more than the plan,
+    /// empty folders, and logs without a word of a library. Returns whether it did.
     pub(crate) fn remove_unused_folder(self) -> bool {
         let Some(folder) = self.path.parent().filter(|_| self.created) else { return false };
         let is_empty = |folder: &Path| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
@@ -35,7 +35,7 @@ impl PlanFile {
             let Ok(entry) = entry else { return false };
             match entry.file_name().to_str() {
                 Some(PLAN_FILE) => true,
-                Some("weights") => is_empty(&entry.path()),
+                Some("weights" | "labels" | "crops") => is_empty(&entry.path()),
                 Some("logs") => !have_output(&entry.path()),
                 _ => false,
             }

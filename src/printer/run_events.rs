@@ -32,13 +32,16 @@ pub(crate) struct RunEvents<'a> {
     /// Whether the other ranks report elsewhere.
     one_of_several: bool,
     gpus: Vec<GpuLoad>,
+    /// What an interrupted run leaves.
+    kept: Option<Vec<OutputFile>>,
 }
 
 impl<'a> RunEvents<'a> {
     /// The events of a run that begins now.
     pub(crate) fn new(printer: &'a Printer) -> Self {
         let (began, ranks) = (Instant::now(), RankRates::default());
-        Self { printer, began, begun: Cell::new(false), ranks, one_of_several: false, gpus: Vec::new() }
+        let begun = Cell::new(false);
+        Self { printer, began, begun, ranks, one_of_several: false, gpus: Vec::new(), kept: None }
     }
 
     /// The same for one rank of several, which does not hear the others. How fast each rank is, and where the
@@ -135,6 +138,7 @@ impl<'a> RunEvents<'a> {
                     "stopped_early": stopped_early,
                 }),
             ),
+            Event::Kept { files } if rank == 0 => self.kept = Some(files.clone()),
             // `interrupted` and `failed` are printed when all ranks have ended.
             Event::Warning { .. }
             | Event::Note { .. }
@@ -142,6 +146,7 @@ impl<'a> RunEvents<'a> {
             | Event::Measured { .. }
             | Event::Copied { .. }
             | Event::BenchMeasured { .. }
+            | Event::Kept { .. }
             | Event::Interrupted { .. }
             | Event::Failed { .. } => {}
         }
@@ -189,7 +194,11 @@ impl<'a> RunEvents<'a> {
 
     /// The run was interrupted, and all ranks have ended.
     pub(crate) fn interrupted(&self, resume_from: Option<&Path>, killed: bool) {
-        self.print("interrupted", json!({ "resume_from": resume_from, "killed": killed }));
+        let mut object = json!({ "resume_from": resume_from, "killed": killed });
+        if let Some(files) = &self.kept {
+            object["files"] = files.iter().map(of_file).collect();
+        }
+        self.print("interrupted", object);
     }
 
     /// What prints that the run was interrupted before it began, from any thread.
@@ -210,7 +219,8 @@ impl<'a> RunEvents<'a> {
             object["host"] = json!(failure.host);
             object["doing"] = json!(failure.doing);
             object["cause"] = json!(failure.why);
-            object["log"] = json!(failure.log);
+            // The log of a run that came to nothing is removed with its folder.
+            object["log"] = json!(failure.log.as_ref().filter(|log| log.exists()));
         }
         self.print("failed", object);
     }

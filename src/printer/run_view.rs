@@ -130,6 +130,7 @@ impl<'a> RunView<'a> {
                     self.printer.result(coco_table(scores));
                 }
             }),
+            Event::Kept { files } => self.results.files.clone_from(files),
             Event::BenchMeasured { measurement } => self.results.measurements.push(measurement.clone()),
             Event::Finished { files, epochs, seconds, stopped_early } => {
                 self.results.files.clone_from(files);
@@ -161,10 +162,10 @@ impl<'a> RunView<'a> {
         self.show_picture(picture);
         if self.printer.is_terminal() {
             let done = self.results.predictions.done();
-            let rate = self.results.predictions.rate();
+            let rate = rate(self.results.predictions.rate());
             let name = picture.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let text = format!(
-                "{}  {done}/{}  {rate:.1} images/s  {}{name}: {}",
+                "{}  {done}/{}  {rate} images/s  {}{name}: {}",
                 self.doing,
                 picture.pictures,
                 frame(picture),
@@ -281,7 +282,7 @@ impl<'a> RunView<'a> {
     }
 }
 
-/// Images per second, or a dash until two steps were timed.
+/// Images per second, or a dash until two steps or pictures were timed.
 fn rate(images_per_second: f64) -> String {
     if images_per_second > 0.0 { format!("{images_per_second:.1}") } else { "–".to_owned() }
 }

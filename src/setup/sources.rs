@@ -16,6 +16,9 @@ use crate::fetch::{FetchError, FileRequest, FolderLock, Meter, ProgressEvent, Re
 /// When the server does not send it, or the disk fails.
 pub(crate) fn fetch_source(context: &Context<'_>, address: &str) -> Result<PathBuf, SetupError> {
     let shown = Redacted::new(address).to_string();
+    if context.is_offline() {
+        return Err(FetchError::Offline { url: shown }.into());
+    }
     let last = shown.split(['?', '#']).next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
     let decoded = percent_decode_str(last).decode_utf8_lossy().replace(['/', '\\', '\0'], "_");
     let name = decoded.trim_start_matches('.');

@@ -118,8 +118,28 @@ fn named(dirs: &YoloDirs, argument: &str) -> Result<Named, SetupError> {
         }
         _ => unusable(argument, "it must end with a file name, such as best.pt"),
     })?;
-    let target = folder(dirs).join(&file);
+    let (file, target) = match &name {
+        WeightsName::Address(address) => place_of_address(&folder(dirs), file, address),
+        _ => (file.clone(), folder(dirs).join(file)),
+    };
     Ok(Named { name, file, target })
+}
+
+/// The name and the place of weights from an address. Most are called `best.pt`, so those from another address than
+/// the first ones get a name with a number of their own, which is always the same.
+fn place_of_address(folder: &Path, file: String, address: &str) -> (String, PathBuf) {
+    let source = Redacted::new(address);
+    let mut hash = Sha256::new();
+    hash.update(source.as_str().as_bytes());
+    let number = hex::encode(&hash.finish()[..4]);
+    let own = match file.rsplit_once('.') {
+        Some((stem, extension)) => format!("{stem}-{number}.{extension}"),
+        None => format!("{file}-{number}"),
+    };
+    let (first, own_target) = (folder.join(&file), folder.join(&own));
+    let is_from_here = described(&first).is_some_and(|weights| weights.source == source.as_str());
+    let is_free = fs::symlink_metadata(&first).is_err() && fs::symlink_metadata(&own_target).is_err();
+    if is_from_here || is_free { (file, first) } else { (own, own_target) }
 }
 
 /// The file that the weights are or will be installed as, and the weights if they are installed. It

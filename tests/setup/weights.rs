@@ -40,8 +40,17 @@ fn other_weights_of_the_same_name_are_not_replaced() {
     let (one, two) = (machine.server.url("/one/best.pt"), machine.server.url("/two/best.pt"));
     machine
         .run(&format!("setup --weights {one} {two}"))
-        .failed_with(1, &["contains other weights", "/one/best.pt"]);
-    assert_eq!(fs::read(machine.home().join("data/weights/best.pt")).unwrap(), weights());
+        .failed_with(1, &["contains other weights", "/one/best.pt", "run the command again"]);
+    // Most weights are called best.pt: the second ones get a name of their own, and both stay.
+    for _ in 0..2 {
+        machine.run(&format!("setup --weights {one} {two}")).succeeded();
+        let folder = machine.home().join("data/weights");
+        let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let others: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with("best-")).collect();
+        assert_eq!(others.len(), 1, "{others:?}");
+        assert_eq!(fs::read(folder.join("best.pt")).unwrap(), weights());
+        assert_eq!(fs::read(folder.join(&others[0])).unwrap(), other_weights());
+    }
     // The same bytes from elsewhere are the same weights.
     fs::write(machine.user.path().join("best.pt"), weights()).unwrap();
     machine.run("setup --weights best.pt").succeeded();

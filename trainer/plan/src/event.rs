@@ -80,6 +80,9 @@ pub enum Event {
     BenchMeasured { measurement: Measurement },
     /// The run finished.
     Finished { files: Vec<OutputFile>, epochs: usize, seconds: f64, stopped_early: bool },
+    /// What an interrupted run leaves, before [`Self::Interrupted`]. Only a `yolo` that knows this event starts such a
+    /// run, so it needed no new [`PROTOCOL`].
+    Kept { files: Vec<OutputFile> },
     /// The run was interrupted and has saved its state.
     Interrupted { resume_from: Option<PathBuf> },
     /// The run cannot continue. `doing` completes "rank 1 was …"; `peer_lost` is set if the rank only

@@ -135,6 +135,7 @@ fn event() -> impl Strategy<Value = Event> {
             seconds: 1.5,
             stopped_early,
         }),
+        text().prop_map(|what| Event::Kept { files: vec![OutputFile { path: what.clone().into(), what }] }),
         prop::option::of(text()).prop_map(|path| Event::Interrupted { resume_from: path.map(Into::into) }),
         (text(), prop::option::of(text()), text(), any::<bool>(), any::<bool>()).prop_map(
             |(message, hint, doing, peer_lost, of_data)| Event::Failed {

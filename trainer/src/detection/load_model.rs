@@ -24,7 +24,15 @@ pub struct LoadedModel {
 /// When the file cannot be read, holds no model, or memory runs out.
 pub fn load_model(path: &Path, device: Device, half: bool) -> Result<LoadedModel, TrainError> {
     let file = torch_checkpoint::read(path)?;
-    let unfused = Model::from_weights(&file, None, None, device)?;
+    if file.yaml.is_none() {
+        return Err(TrainError::new("it has only tensors, and not the model that they belong to")
+            .at_file(path)
+            .with_hint(
+                "give the checkpoint from which they were taken, such as weights/best.pt of its run; only yolo train \
+                 accepts tensors alone, with --cfg",
+            ));
+    }
+    let unfused = Model::from_weights(&file, None, None, device).map_err(|error| error.at_file(path))?;
     let transfer = unfused.transfer(&file, false)?;
     let mut model = unfused.fuse()?;
     if half {

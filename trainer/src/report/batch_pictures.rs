@@ -8,7 +8,7 @@ use yolo_data::image::Image;
 use yolo_data::image::encode::{jpeg, write_jpeg};
 use yolo_data::loader::Batch;
 
-use super::draw_boxes::{Area, BoxStyle, LabeledBox, draw_box};
+use super::draw_boxes::{Area, BoxStyle, LabeledBox, draw_boxes};
 use crate::detection::{self, ImageResult};
 use crate::error::TrainError;
 
@@ -161,7 +161,7 @@ impl Sheet {
             text: labeled.text.clone(),
             ..*labeled
         };
-        draw_box(&mut self.picture, Area { left, top, width, height }, &scaled, BoxStyle::FINE);
+        draw_boxes(&mut self.picture, Area { left, top, width, height }, &[scaled], BoxStyle::FINE);
     }
 
     fn write(&self, path: &Path) -> Result<(), TrainError> {

@@ -70,28 +70,44 @@ impl Area {
     }
 }
 
-/// Draws a box with its text above it, or inside if there is no space above. Nothing outside of
-/// `area` changes.
-pub fn draw_box(image: &mut Image, area: Area, labeled: &LabeledBox, style: BoxStyle) {
+/// Draws boxes, each with its text above it, or inside if there is no space above. All texts are drawn before all boxes, so
+/// that no text hides a box. Nothing outside of `area` changes.
+pub fn draw_boxes(image: &mut Image, area: Area, boxes: &[LabeledBox], style: BoxStyle) {
     if area.width == 0 || area.height == 0 {
         return;
     }
-    let ink = color(labeled.class);
-    let ink = [ink.0, ink.1, ink.2];
-    let letters = letters_on(ink);
     let clamped = |value: f32, side: usize| (value.round() as i64).clamp(0, side as i64 - 1);
-    let [left, top, right, bottom] = labeled.corners;
-    let (left, right) = (clamped(left, area.width), clamped(right, area.width));
-    let (top, bottom) = (clamped(top, area.height), clamped(bottom, area.height));
+    let on_area = |labeled: &LabeledBox| {
+        let ink = color(labeled.class);
+        let ink = [ink.0, ink.1, ink.2];
+        let [left, top, right, bottom] = labeled.corners;
+        let (left, right) = (clamped(left, area.width), clamped(right, area.width));
+        let (top, bottom) = (clamped(top, area.height), clamped(bottom, area.height));
+        ([left, top, right, bottom], [ink, letters_on(ink)])
+    };
     let (line, edge) = (style.line as i64, style.edge as i64);
-    if edge > 0 {
-        let outside = [left - edge, top - edge, right + edge, bottom + edge];
-        frame(image, area, outside, line + 2 * edge, letters);
+    for labeled in boxes {
+        let ([left, top, ..], colors) = on_area(labeled);
+        let above = top - edge - style.text as i64;
+        let place = if above < 0 { [left + line + edge, top + line + edge] } else { [left, above] };
+        write_text(image, area, place, &labeled.text, style.text, colors);
     }
-    frame(image, area, [left, top, right, bottom], line, ink);
-    let height = style.text as i64;
-    let top = if top < height { top } else { top - height };
-    write_text(image, area, [left, top], &labeled.text, style.text, [ink, letters]);
+    for labeled in boxes {
+        let (corners, [ink, letters]) = on_area(labeled);
+        if edge > 0 {
+            let [left, top, right, bottom] = corners;
+            let outside = [left - edge, top - edge, right + edge, bottom + edge];
+            frame(image, area, outside, line + 2 * edge, letters);
+        }
+        frame(image, area, corners, line, ink);
+    }
+}
+
+/// The pixels that a text covers.
+pub fn text_pixels(text: &str, style: BoxStyle) -> usize {
+    let (raster_height, times) = raster(style.text);
+    let width: usize = rasters_of(text, raster_height).iter().map(|letter| letter.width * times).sum();
+    width * style.text
 }
 
 /// Draws the lines of a rectangle, whose last column and row are `right` and `bottom`, towards its inside.
@@ -140,13 +156,9 @@ fn write_text(
     height: usize,
     [ground, letters]: [[u8; 3]; 2],
 ) {
-    let (raster_height, times) = if height.is_multiple_of(24) {
-        (RasterHeight::Size24, height / 24)
-    } else {
-        (RasterHeight::Size16, height / 16)
-    };
+    let (raster_height, times) = raster(height);
     let rasters = rasters_of(text, raster_height);
-    let times = times.max(1) as i64;
+    let times = times as i64;
     let width: i64 = rasters.iter().map(|raster| raster.width as i64 * times).sum();
     let mut left = left.min(area.width as i64 - width).max(0);
     for raster in rasters {
@@ -165,6 +177,13 @@ fn write_text(
     }
 }
 
+/// The letters that are drawn for a text of this height, and how often each of their pixels is repeated.
+fn raster(height: usize) -> (RasterHeight, usize) {
+    let (raster, of) =
+        if height.is_multiple_of(24) { (RasterHeight::Size24, 24) } else { (RasterHeight::Size16, 16) };
+    (raster, (height / of).max(1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,7 +193,7 @@ mod tests {
         let mut image = Image::filled(32, 32, [0; 3]);
         let labeled = LabeledBox { corners: [0.0, 0.0, 32.0, 32.0], class: 1, text: String::new() };
         let area = Area::whole(&image);
-        draw_box(&mut image, area, &labeled, BoxStyle::FINE);
+        draw_boxes(&mut image, area, &[labeled], BoxStyle::FINE);
         assert!([(0, 0), (31, 31)].iter().all(|&(x, y)| image.pixel(x, y) != [0; 3]));
         assert_eq!(image.pixel(16, 16), [0; 3]);
     }
@@ -185,7 +204,7 @@ mod tests {
         let labeled = LabeledBox { corners: [4.0, 4.0, 8.0, 8.0], class: 1, text: "cat".to_owned() };
         for (width, height) in [(0, 32), (32, 0)] {
             let area = Area { left: 0, top: 0, width, height };
-            draw_box(&mut image, area, &labeled, BoxStyle::FINE);
+            draw_boxes(&mut image, area, std::slice::from_ref(&labeled), BoxStyle::FINE);
         }
         assert!(image.data.iter().all(|part| *part == 0));
     }
@@ -195,7 +214,7 @@ mod tests {
         let mut image = Image::filled(128, 64, [0; 3]);
         let area = Area { left: 64, top: 0, width: 64, height: 64 };
         let labeled = LabeledBox { corners: [-9.0, 24.0, 90.0, 40.0], class: 0, text: "cat".to_owned() };
-        draw_box(&mut image, area, &labeled, BoxStyle::FINE);
+        draw_boxes(&mut image, area, &[labeled], BoxStyle::FINE);
         let ink = color(0);
         let ink = [ink.0, ink.1, ink.2];
         assert_eq!([image.pixel(64, 30), image.pixel(127, 30), image.pixel(90, 40)], [ink; 3]);
@@ -204,6 +223,29 @@ mod tests {
         let lighter = |rgb: [u8; 3]| rgb != ink && rgb.iter().all(|&part| part > 160);
         assert!(above.map(|(x, y)| image.pixel(x, y)).any(lighter));
     }
+
+    #[test]
+    fn no_text_hides_a_box() {
+        let boxed = |left: f32, text: &str| LabeledBox {
+            corners: [left, 20.0, left + 20.0, 40.0],
+            class: 0,
+            text: text.to_owned(),
+        };
+        // The text of the second, which lies over the lines of the first one, is drawn last.
+        let boxes = [boxed(20.0, ""), LabeledBox { corners: [10.0, 38.0, 60.0, 60.0], ..boxed(0.0, "text") }];
+        let draw = |boxes: &[LabeledBox]| {
+            let mut image = Image::filled(96, 72, [0; 3]);
+            let area = Area::whole(&image);
+            draw_boxes(&mut image, area, boxes, BoxStyle::FINE);
+            image
+        };
+        let (alone, both) = (draw(&boxes[..1]), draw(&boxes));
+        for (x, y) in [(20, 30), (40, 30), (30, 40), (20, 21)] {
+            assert_eq!(alone.pixel(x, y), both.pixel(x, y), "{x}, {y}");
+            assert_ne!(alone.pixel(x, y), [0; 3]);
+        }
+    }
+
     /// On a picture of one color, which the box may have, the text and the lines must stand out.
     #[test]
     fn boxes_of_every_class_are_seen_on_every_background() {
@@ -216,7 +258,7 @@ mod tests {
                 let mut image = Image::filled(200, 200, ground);
                 let (area, style) = (Area::whole(&image), BoxStyle::of_picture([200, 200], None));
                 let labeled = LabeledBox { corners: [60.0, 60.0, 160.0, 160.0], class, text: "x".to_owned() };
-                draw_box(&mut image, area, &labeled, style);
+                draw_boxes(&mut image, area, &[labeled], style);
                 let line: Vec<[u8; 3]> = (50..75).map(|x| image.pixel(x, 120)).collect();
                 let seen = line.iter().map(|&pixel| contrast(pixel, ground)).max().unwrap();
                 assert!(seen > 100, "class {class} on {ground:?}");
@@ -238,7 +280,7 @@ mod tests {
         let mut image = Image::filled(100, 60, [0; 3]);
         let labeled = LabeledBox { corners: [90.0, 30.0, 99.0, 50.0], class: 0, text: "platelet".to_owned() };
         let area = Area::whole(&image);
-        draw_box(&mut image, area, &labeled, BoxStyle::FINE);
+        draw_boxes(&mut image, area, &[labeled], BoxStyle::FINE);
         let ink = color(0);
         assert_eq!(image.pixel(45, 14), [ink.0, ink.1, ink.2], "the text covers the last 56 columns");
     }

@@ -21,7 +21,7 @@ mod worst_images;
 pub use batch_pictures::{PICTURED, Picture, ValPictures, draw_targets};
 pub use confusion_plot::plot_confusion;
 pub use curves_plot::plot_curves;
-pub use draw_boxes::{Area, BoxStyle, LabeledBox, draw_box};
+pub use draw_boxes::{Area, BoxStyle, LabeledBox, draw_boxes, text_pixels};
 pub use hyp_and_opt_yaml::write_hyp_and_opt;
 pub use labels_plot::plot_labels;
 pub use letters::unwritable_letters;

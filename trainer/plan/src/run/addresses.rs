@@ -66,6 +66,13 @@ pub(super) fn shown_address(address: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
+/// The address of a file without user name, password, query and fragment, any of which may be secret.
+pub(super) fn shown_file(address: &str) -> String {
+    let mut shown = shown_address(address);
+    shown.truncate(shown.find(['?', '#']).unwrap_or(shown.len()));
+    shown
+}
+
 /// The camera that a source names by its number (`0`) or its device (`/dev/video0`); `None` if it names none. Its
 /// results have its number as their name, as in YOLOv5.
 pub(super) fn camera(source: &str) -> Option<Result<Video, PlanError>> {
@@ -107,6 +114,11 @@ mod tests {
         ] {
             assert_eq!(shown_address(address), shown);
         }
+    }
+
+    #[test]
+    fn the_address_of_a_file_is_shown_without_its_query() {
+        assert_eq!(shown_file("https://me:pass@h/a.jpg?token=1#b"), "https://h/a.jpg");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The files that a source of `yolo predict` can name at once: those of a folder, and those that match a pattern. Here are
 //! also the extensions by which files count as pictures and videos.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::dataset::{IMAGE_EXTENSIONS, is_image};
@@ -43,18 +44,26 @@ pub(super) fn is_pattern(source: &str) -> bool {
 }
 
 /// The pictures and videos that match a pattern with `*`, `?`, `[…]` or `**` in a folder, whose own name is no pattern;
-/// of a folder that does, those in it.
+/// of a folder that does, those in it. As in Python, a hidden file matches only a pattern that begins with a dot.
 pub(super) fn of_pattern(source: &str, folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
+    let folder_path = folder;
     let folder = folder.to_str().ok_or_else(|| does_not_exist(source))?;
     // Without the `.` of `./photos`: the paths of its pictures are shown.
     let pattern: PathBuf = Path::new(&glob::Pattern::escape(folder)).join(source).components().collect();
-    let matches = glob::glob(&pattern.to_string_lossy()).map_err(|error| {
+    let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
+    let matches = glob::glob_with(&pattern.to_string_lossy(), options).map_err(|error| {
         PlanError::usage(format!("--source {source} is not a valid pattern: {error}"))
             .with_hint("put [ and ] around characters that stand for themselves: [*]")
     })?;
     let mut found = Vec::new();
     // A folder that cannot be listed has no pictures that could be read.
+    let fixed =
+        Path::new(source).components().take_while(|part| !is_pattern(&part.as_os_str().to_string_lossy()));
+    let mut loops = Loops { base: folder_path.join(fixed.collect::<PathBuf>()), known: BTreeMap::new() };
     for path in matches.filter_map(Result::ok) {
+        if path.parent().is_some_and(|parent| loops.has(parent)) {
+            continue;
+        }
         if path.is_dir() {
             found.extend(of_folder(&path)?);
         } else if is_readable(&path) {
@@ -62,6 +71,32 @@ pub(super) fn of_pattern(source: &str, folder: &Path) -> Result<Vec<PathBuf>, Pl
         }
     }
     Ok(sorted(found))
+}
+
+/// The folders that a link leads back to: `**` would find the files in them again and again.
+#[derive(Debug)]
+struct Loops {
+    /// The part of the way that the user wrote out, which may lead anywhere.
+    base: PathBuf,
+    /// What is known of the folders so far.
+    known: BTreeMap<PathBuf, bool>,
+}
+
+impl Loops {
+    /// Whether the way to a folder leads through the same folder twice.
+    fn has(&mut self, folder: &Path) -> bool {
+        if let Some(known) = self.known.get(folder) {
+            return *known;
+        }
+        let real: Vec<PathBuf> = folder
+            .ancestors()
+            .take_while(|part| part.starts_with(&self.base))
+            .filter_map(|part| part.canonicalize().ok())
+            .collect();
+        let has = real.iter().collect::<BTreeSet<_>>().len() < real.len();
+        self.known.insert(folder.to_owned(), has);
+        has
+    }
 }
 
 /// Python sorts paths as strings, not component by component.
@@ -93,4 +128,28 @@ pub(super) fn does_not_exist(source: &str) -> PlanError {
     PlanError::new(format!("--source {source} does not exist")).with_hint(
         "name a picture, a video, a folder, a pattern in quotes, a URL, or a .txt file with a path per line",
     )
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_leads_back_is_followed_once() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path();
+        std::fs::create_dir_all(folder.join("in/deep")).unwrap();
+        std::fs::create_dir(folder.join("elsewhere")).unwrap();
+        for file in ["in/a.jpg", "in/deep/b.jpg", "elsewhere/c.jpg"] {
+            std::fs::write(folder.join(file), "").unwrap();
+        }
+        std::os::unix::fs::symlink(folder.join("in"), folder.join("in/deep/back")).unwrap();
+        std::os::unix::fs::symlink(folder.join("elsewhere"), folder.join("in/other")).unwrap();
+        let found = of_pattern("in/**/*.jpg", folder).unwrap();
+        let expected = ["in/a.jpg", "in/deep/b.jpg", "in/other/c.jpg"].map(|file| folder.join(file));
+        assert_eq!(found, expected);
+        // The user asks for this one.
+        let found = of_pattern("in/deep/back/*.jpg", folder).unwrap();
+        assert_eq!(found, [folder.join("in/deep/back/a.jpg")]);
+    }
 }

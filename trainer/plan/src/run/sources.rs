@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::addresses::{Address, camera, shown_address};
+use super::addresses::{Address, camera, shown_address, shown_file};
 use super::screen::screen;
 use super::source_files::{
     does_not_exist, has_extension, is_pattern, is_readable, is_video, of_folder, of_pattern, readable,
@@ -28,6 +28,17 @@ pub struct Picture {
     /// Why it could not be fetched: it is named and skipped, and `path` is its address.
     #[serde(default)]
     pub unavailable: Option<String>,
+    /// Where it was fetched from, without what may be secret.
+    #[serde(default)]
+    pub address: Option<String>,
+}
+
+impl Picture {
+    /// What people call it: its address if it was fetched, else the file.
+    #[must_use]
+    pub fn shown(&self) -> &Path {
+        self.address.as_ref().map_or(&self.path, |address| Path::new(address))
+    }
 }
 
 /// What sources name.
@@ -41,6 +52,8 @@ pub(super) struct Sources {
 #[derive(Debug)]
 enum Entry {
     File(PathBuf),
+    /// The file that was fetched from an address, which is shown.
+    Fetched(PathBuf, String),
     /// A picture or video that could not be fetched: its address and the reason.
     Unavailable(String, String),
     Live(Video),
@@ -61,16 +74,23 @@ pub(super) fn find(
             .with_hint("name pictures, folders, videos or lists: yolo predict photos/ --weights best.pt"));
     }
     let mut finder = Finder { listed, context, missing, entries: Vec::new() };
+    let mut gone = Vec::new();
     for source in sources {
         let before = (finder.entries.len(), finder.missing.len());
-        finder.add(source)?;
-        if (finder.entries.len(), finder.missing.len()) == before {
+        let is_there = finder.add(source)?;
+        if !is_there {
+            gone.push(*source);
+        } else if (finder.entries.len(), finder.missing.len()) == before {
             return Err(nothing(source, &context.places));
         }
     }
+    // As in a list, one that does not exist costs only itself.
+    if let (Some(first), true) = (gone.first(), gone.len() == sources.len()) {
+        return Err(does_not_exist(first));
+    }
     let unavailable = finder.entries.iter().map(|entry| match entry {
         Entry::Unavailable(_, why) => Some(why),
-        Entry::File(_) | Entry::Live(_) => None,
+        Entry::File(_) | Entry::Fetched(..) | Entry::Live(_) => None,
     });
     if let (Some(reasons), true) = (unavailable.collect::<Option<Vec<_>>>(), finder.missing.is_empty())
         && let Some(first) = reasons.first()
@@ -90,16 +110,19 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn add(&mut self, source: &str) -> Result<(), PlanError> {
+    /// Adds what a source names. Returns false if it names a file that does not exist, whose name is kept.
+    fn add(&mut self, source: &str) -> Result<bool, PlanError> {
         let places = &self.context.places;
         if source == "-" {
-            return self.add_list(self.listed.unwrap_or_default(), &places.working_dir);
+            self.add_list(self.listed.unwrap_or_default(), &places.working_dir)?;
+            return Ok(true);
         }
         if source.trim().is_empty() {
             return Err(PlanError::usage("--source is empty").with_hint("name a picture or a folder"));
         }
         if source.contains("://") {
-            return self.add_address(source);
+            self.add_address(source)?;
+            return Ok(true);
         }
         // Without the `.` of `./photos`: the paths of its pictures are shown.
         let path: PathBuf = places.working_dir.join(source).components().collect();
@@ -124,18 +147,26 @@ impl Finder<'_> {
         } else if let Some(found) = camera(source).or_else(|| screen(source)) {
             self.entries.push(Entry::Live(found?));
         } else {
-            return Err(does_not_exist(source));
+            self.entries.push(Entry::File(path));
+            return Ok(false);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn add_files(&mut self, files: Vec<PathBuf>) {
         self.entries.extend(files.into_iter().map(Entry::File));
     }
 
-    /// What the lines of a list name. Editors of Windows begin a file with a mark.
+    /// What the lines of a list name. Editors of Windows begin a file with a mark; `find -print0` ends each path with
+    /// NUL, so that it may hold a line feed.
     fn add_list(&mut self, text: &str, folder: &Path) -> Result<(), PlanError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if text.contains('\0') {
+            return text
+                .split('\0')
+                .filter(|path| !path.trim().is_empty())
+                .try_for_each(|path| self.add_line(path, folder));
+        }
         text.lines()
             .map(str::trim)
             .filter(|line| !line.is_empty())
@@ -179,9 +210,11 @@ impl Finder<'_> {
             Address::File => {
                 let PlanContext { fetched, unavailable, .. } = self.context;
                 match (fetched.get(address), unavailable.get(address)) {
-                    (Some(fetched), _) => self.entries.push(Entry::File(fetched.clone())),
+                    (Some(fetched), _) => {
+                        self.entries.push(Entry::Fetched(fetched.clone(), shown_file(address)));
+                    }
                     (None, Some(why)) => {
-                        self.entries.push(Entry::Unavailable(shown_address(address), why.clone()));
+                        self.entries.push(Entry::Unavailable(shown_file(address), why.clone()));
                     }
                     (None, None) => self.missing.push(Need::Source(address.to_owned())),
                 }
@@ -201,12 +234,15 @@ impl Finder<'_> {
 /// Parts pictures from videos, and gives each a name of its own: of equal ones, all but the first get a number.
 fn with_names(entries: Vec<Entry>) -> Sources {
     let stem = |entry: &Entry| match entry {
-        Entry::File(path) => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        Entry::File(path) | Entry::Fetched(path, _) => {
+            path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+        }
         Entry::Unavailable(address, _) => address.clone(),
         Entry::Live(video) => video.stem.clone(),
     };
     let (videos, pictures): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(|entry| {
-        matches!(entry, Entry::Live(_)) || matches!(entry, Entry::File(path) if is_video(path))
+        matches!(entry, Entry::Live(_))
+            || matches!(entry, Entry::File(path) | Entry::Fetched(path, _) if is_video(path))
     });
     // The first of equal names keeps it, whatever numbered names come before.
     let own: BTreeSet<String> = pictures.iter().chain(&videos).map(stem).collect();
@@ -226,21 +262,30 @@ fn with_names(entries: Vec<Entry>) -> Sources {
     for entry in pictures.into_iter().chain(videos) {
         let stem = name(&entry);
         match entry {
-            Entry::File(path) if is_video(&path) => sources.videos.push(Video {
-                shown: path.clone(),
-                source: path,
+            Entry::File(path) => sources.add_file(path, stem, None),
+            Entry::Fetched(path, address) => sources.add_file(path, stem, Some(address)),
+            Entry::Unavailable(address, why) => sources.pictures.push(Picture {
+                path: address.into(),
                 stem,
-                kind: VideoKind::File,
-                area: None,
+                unavailable: Some(why),
+                address: None,
             }),
-            Entry::File(path) => sources.pictures.push(Picture { path, stem, unavailable: None }),
-            Entry::Unavailable(address, why) => {
-                sources.pictures.push(Picture { path: address.into(), stem, unavailable: Some(why) });
-            }
             Entry::Live(video) => sources.videos.push(Video { stem, ..video }),
         }
     }
     sources
+}
+
+impl Sources {
+    /// Adds a picture or video of this machine, which may be fetched from an address.
+    fn add_file(&mut self, path: PathBuf, stem: String, address: Option<String>) {
+        if is_video(&path) {
+            let shown = address.map_or_else(|| path.clone(), PathBuf::from);
+            self.videos.push(Video { shown, source: path, stem, kind: VideoKind::File, area: None });
+        } else {
+            self.pictures.push(Picture { path, stem, unavailable: None, address });
+        }
+    }
 }
 
 /// The error for a source that names nothing.
@@ -316,8 +361,9 @@ mod tests {
     fn a_folder_is_its_pictures_in_order() {
         let (_root, places) = places(&["in/b.JPG", "in/a.png", "in/.c.jpg", "in/notes.md", "in/deep/d.jpg"]);
         assert_eq!(paths(&found(&places, &["in"], None)), ["in/a.png", "in/b.JPG"]);
-        assert_eq!(paths(&found(&places, &["in/**/*.jpg"], None)), ["in/.c.jpg", "in/deep/d.jpg"]);
-        assert_eq!(paths(&found(&places, &["in/*"], None)).len(), 4, "files, and what folders hold");
+        assert_eq!(paths(&found(&places, &["in/**/*.jpg"], None)), ["in/deep/d.jpg"]);
+        assert_eq!(paths(&found(&places, &["in/.*.jpg"], None)), ["in/.c.jpg"], "it is asked for");
+        assert_eq!(paths(&found(&places, &["in/*"], None)).len(), 3, "files, and what folders hold");
     }
 
     #[test]
@@ -359,6 +405,21 @@ mod tests {
     }
 
     #[test]
+    fn a_source_that_is_missing_costs_only_itself() {
+        let (_root, places) = places(&["a.jpg"]);
+        assert_eq!(paths(&found(&places, &["a.jpg", "gone.jpg"], None)), ["a.jpg", "gone.jpg"]);
+        let error = find(&["gone.jpg", "lost.jpg"], None, &context(&places), &mut Vec::new()).unwrap_err();
+        assert_eq!(error.to_string(), "--source gone.jpg does not exist");
+    }
+
+    #[test]
+    fn a_list_may_have_paths_that_end_with_nul() {
+        let (_root, places) = places(&["a.jpg", " b c.jpg"]);
+        let listed = found(&places, &["-"], Some("a.jpg\0 b c.jpg\0"));
+        assert_eq!(paths(&listed), ["a.jpg", " b c.jpg"]);
+    }
+
+    #[test]
     fn the_working_folder_is_no_pattern() {
         let (_root, mut places) = places(&["best [1]/a.jpg", "best 1/b.jpg"]);
         places.working_dir.push("best [1]");
@@ -395,8 +456,14 @@ mod tests {
         assert_eq!(found.videos[0].source.to_str(), Some(sources[1]));
         context.fetched.insert(sources[0].to_owned(), "/cache/a.jpg".into());
         let found = find(&sources[..1], None, &context, &mut missing).unwrap();
-        let cached = Picture { path: "/cache/a.jpg".into(), stem: "a".to_owned(), unavailable: None };
+        let address = Some("https://h/a.jpg".to_owned());
+        let cached =
+            Picture { path: "/cache/a.jpg".into(), stem: "a".to_owned(), unavailable: None, address };
         assert_eq!(found.pictures, [cached]);
+        assert_eq!(found.pictures[0].shown(), Path::new("https://h/a.jpg"));
+        context.fetched.insert("https://me:secret@h/c.mp4?token=1".to_owned(), "/cache/c.mp4".into());
+        let found = find(&["https://me:secret@h/c.mp4?token=1"], None, &context, &mut missing).unwrap();
+        assert_eq!(found.videos[0].shown, Path::new("https://h/c.mp4"));
         context.unavailable.insert("https://me@h/b.mp4".to_owned(), "404".to_owned());
         let found = find(&["https://me@h/b.mp4", sources[0]], None, &context, &mut Vec::new()).unwrap();
         assert_eq!(found.pictures[0].path, Path::new("https://h/b.mp4"));

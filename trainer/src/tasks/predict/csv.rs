@@ -16,17 +16,21 @@ const COLUMNS: &str = "Image Name,Prediction,Confidence,Left,Top,Right,Bottom";
 /// The number of a picture or video, that of the frame, and the lines.
 pub(super) type Rows = (usize, usize, String);
 
-/// What a rank has done.
+/// What a rank has done; of all ranks, what they have done together.
 pub(super) struct Done {
     /// Whether it has done all of its pictures.
     pub(super) complete: bool,
+    /// Whether it has searched at least one picture or frame, so that there are results.
+    pub(super) any: bool,
     /// The lines of the table.
     pub(super) rows: Vec<Rows>,
 }
 
-/// The lines of a picture.
-pub(super) fn rows_of(picture: &Predicted) -> Rows {
-    let name = picture.path.file_name().unwrap_or_default().to_string_lossy();
+/// The lines of a picture. `stem` is the name of its results, which no other has; without its extension, since a picture
+/// keeps that of its file.
+pub(super) fn rows_of(picture: &Predicted, stem: &str) -> Rows {
+    let extension = picture.path.extension().map(|own| format!(".{}", own.to_string_lossy()));
+    let name = format!("{stem}{}", extension.unwrap_or_default());
     let lines = picture.found.iter().map(|found| {
         let corners = found.corners.map(|side| side.to_string()).join(",");
         let confidence = percent_g(f64::from(found.confidence), 6);
@@ -35,24 +39,25 @@ pub(super) fn rows_of(picture: &Predicted) -> Rows {
     (picture.picture, picture.frame.unwrap_or(0), lines.collect())
 }
 
-/// The lines of all ranks in the order of the pictures; `None` if a rank was interrupted. Every rank calls this.
+/// What all ranks have done, with the lines in the order of the pictures. Every rank calls this.
 ///
 /// # Errors
 /// When a peer is lost.
-pub(super) fn of_all_ranks(context: &Context, done: Done) -> Result<Option<Vec<Rows>>, TrainError> {
+pub(super) fn of_all_ranks(context: &Context, done: &Done) -> Result<Done, TrainError> {
     let message = |error: serde_json::Error| {
         TrainError::new(format!("a rank has sent incomplete results of its pictures: {error}"))
     };
-    let own = serde_json::to_vec(&(done.complete, done.rows)).map_err(message)?;
-    let mut all = Vec::new();
-    let mut complete = true;
+    let mut all = Done { complete: true, any: false, rows: Vec::new() };
+    let own = serde_json::to_vec(&(done.complete, done.any, &done.rows)).map_err(message)?;
     for bytes in context.gather(own)? {
-        let (of_rank, rows): (bool, Vec<Rows>) = serde_json::from_slice(&bytes).map_err(message)?;
-        complete &= of_rank;
-        all.extend(rows);
+        let (complete, any, rows): (bool, bool, Vec<Rows>) =
+            serde_json::from_slice(&bytes).map_err(message)?;
+        all.complete &= complete;
+        all.any |= any;
+        all.rows.extend(rows);
     }
-    all.sort();
-    Ok(complete.then_some(all))
+    all.rows.sort();
+    Ok(all)
 }
 
 /// Writes the table.
@@ -94,6 +99,11 @@ mod tests {
             preview: None,
         };
         let line = "a.jpg,\"white, blood\",0.5,1,2,30,40\n";
-        assert_eq!(rows_of(&picture), (3, 0, line.repeat(2)));
+        assert_eq!(rows_of(&picture, "a"), (3, 0, line.repeat(2)));
+        // Another picture is called a.jpg as well.
+        assert!(rows_of(&picture, "a-2").2.starts_with("a-2.jpg,"));
+        // A camera has no extension.
+        let of_camera = Predicted { path: "/dev/video0".into(), frame: Some(7), ..picture };
+        assert!(rows_of(&of_camera, "0").2.starts_with("0,"));
     }
 }

@@ -9,7 +9,7 @@ use yolo_plan::run::{Video, VideoKind};
 use super::ahead::Ahead;
 use super::read::{FrameOf, prepare};
 use super::search::{Film, Search};
-use super::video::{Encoder, Facts, Ffmpeg, Frames, Live, News, Next, probe};
+use super::video::{Encoder, Facts, Ffmpeg, Frames, Live, News, Next, page_at, probe};
 use crate::error::TrainError;
 
 impl Search<'_> {
@@ -34,6 +34,10 @@ impl Search<'_> {
                 VideoKind::Stream | VideoKind::Camera | VideoKind::Screen => None,
             };
             match facts {
+                Some(Err(why)) if video.kind == VideoKind::Stream => {
+                    let page = page_at(&video.source);
+                    self.skip_video(number, page.unwrap_or(&why));
+                }
                 Some(Err(why)) => self.skip_video(number, &why),
                 Some(Ok(facts)) if facts.ends || video.kind == VideoKind::File => {
                     if !self.film(&ffmpeg, number, &video, facts)? {
@@ -55,7 +59,7 @@ impl Search<'_> {
         facts: Facts,
     ) -> Result<bool, TrainError> {
         let stride = self.task.vid_stride;
-        let mut frames = match Frames::open(ffmpeg, video, stride, facts.frames) {
+        let mut frames = match Frames::open(ffmpeg, video, stride, Some(facts)) {
             Ok(frames) => frames,
             Err(why) => {
                 self.skip_video(number, &why);

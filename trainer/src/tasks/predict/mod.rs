@@ -39,23 +39,38 @@ pub(super) fn run(context: &Context, plan: &RunPlan, task: &PredictTask) -> Resu
     context.hold_stop_requests();
     context.reporter.phase("predicting");
     let done = search::Search::new(context, task, &models, Arc::clone(&outputs))?.run()?;
-    let Some(rows) = csv::of_all_ranks(context, done)? else {
-        if context.is_main() {
+    let done = csv::of_all_ranks(context, &done)?;
+    if context.is_main() {
+        let files = results(plan, task, &outputs, &done)?;
+        if done.complete {
+            let seconds = began.elapsed().as_secs_f64();
+            context.reporter.send(&Event::Finished { files, epochs: 0, seconds, stopped_early: false });
+        } else {
+            context.reporter.send(&Event::Kept { files });
             context.reporter.send(&Event::Interrupted { resume_from: None });
         }
-        return Ok(Ending::Interrupted);
-    };
-    if context.is_main() {
-        let mut files = outputs.folders();
-        if task.save_csv {
-            let path = plan.run_dir.join("predictions.csv");
-            csv::write(&path, &rows)?;
-            files.push(OutputFile { what: "table".to_owned(), path });
-        }
-        let seconds = began.elapsed().as_secs_f64();
-        context.reporter.send(&Event::Finished { files, epochs: 0, seconds, stopped_early: false });
     }
-    Ok(Ending::Finished)
+    Ok(if done.complete { Ending::Finished } else { Ending::Interrupted })
+}
+
+/// Writes the table, also of an interrupted run: a camera has no other end. Returns where results are, if there are
+/// any.
+fn results(
+    plan: &RunPlan,
+    task: &PredictTask,
+    outputs: &write::Outputs,
+    done: &csv::Done,
+) -> Result<Vec<OutputFile>, TrainError> {
+    if !done.any {
+        return Ok(Vec::new());
+    }
+    let mut files = outputs.folders();
+    if task.save_csv {
+        let path = plan.run_dir.join("predictions.csv");
+        csv::write(&path, &done.rows)?;
+        files.push(OutputFile { what: "table".to_owned(), path });
+    }
+    Ok(files)
 }
 
 /// The model, or the models of an ensemble, and the names of their classes.

@@ -3,11 +3,13 @@
 
 use std::path::Path;
 
+use yolo_data::error::DataError;
 use yolo_data::image::Image;
 use yolo_data::image::decode::decode_untrusted;
 use yolo_data::image::finish::Finish;
 use yolo_data::image::letterbox::{Letterbox, LetterboxOptions};
 use yolo_data::loader::Item;
+use yolo_plan::run::Picture;
 
 /// Pictures with more pixels are refused: decoding them takes gigabytes.
 const MOST_PIXELS: u64 = 100_000_000;
@@ -39,12 +41,23 @@ pub(super) struct Ready {
 /// Reads a picture; the error says why it cannot be used.
 pub(super) fn read(
     number: usize,
-    path: &Path,
+    picture: &Picture,
     target: [usize; 2],
     stride: usize,
 ) -> Result<Ready, (usize, String)> {
-    let image = decode_untrusted(path, MOST_PIXELS).map_err(|error| (number, error.to_string()))?;
+    let image = decode_untrusted(&picture.path, MOST_PIXELS)
+        .map_err(|error| (number, named(error, picture.shown()).to_string()))?;
     Ok(prepare(number, None, image, target, stride))
+}
+
+/// The error with the name that people know: of a picture that was fetched, its address.
+fn named(error: DataError, shown: &Path) -> DataError {
+    let path = shown.to_owned();
+    match error {
+        DataError::Io { action, source, .. } => DataError::Io { action, path, source },
+        DataError::Decode { reason, .. } => DataError::Decode { path, reason },
+        other => other,
+    }
 }
 
 /// Makes the input of the network.
@@ -89,13 +102,31 @@ mod tests {
     use super::*;
     use crate::detection::to_native;
 
+    fn picture(path: std::path::PathBuf) -> Picture {
+        Picture { path, stem: "a".to_owned(), unavailable: None, address: None }
+    }
+
+    #[test]
+    fn a_picture_of_a_server_is_named_by_its_address() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jpg");
+        std::fs::write(&path, "no picture").unwrap();
+        let address = Some("https://h/a.jpg".to_owned());
+        for path in [path, folder.path().join("gone.jpg")] {
+            let fetched = Picture { address: address.clone(), ..picture(path) };
+            let Err((7, reason)) = read(7, &fetched, [64; 2], 32) else { panic!("it was read") };
+            assert!(reason.contains(" https://h/a.jpg: "), "{reason}");
+            assert!(!reason.contains(&*folder.path().to_string_lossy()), "{reason}");
+        }
+    }
+
     /// Reads a picture of this height and width.
     fn read_one(size: [usize; 2], target: [usize; 2]) -> Ready {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.png");
         let image = Image::filled(size[1], size[0], [200; 3]);
         std::fs::write(&path, by_extension(&path, &image).unwrap()).unwrap();
-        read(7, &path, target, 32).map_err(|(_, reason)| reason).unwrap()
+        read(7, &picture(path), target, 32).map_err(|(_, reason)| reason).unwrap()
     }
 
     #[test]

@@ -57,6 +57,8 @@ pub(super) struct Search<'a> {
     pub(super) films: BTreeMap<usize, Film>,
     pub(super) ffmpeg: Option<Ffmpeg>,
     rows: Vec<Rows>,
+    /// Whether a picture or frame was searched.
+    any: bool,
     /// When a frame was shown.
     pacer: Pacer,
 }
@@ -100,6 +102,7 @@ impl<'a> Search<'a> {
             films: BTreeMap::new(),
             ffmpeg: None,
             rows: Vec::new(),
+            any: false,
             pacer: Pacer::default(),
         })
     }
@@ -107,7 +110,7 @@ impl<'a> Search<'a> {
     /// Does all pictures and videos of this rank, or stops when the user interrupts; what was begun is finished.
     pub(super) fn run(mut self) -> Result<Done, TrainError> {
         let complete = self.pictures()? && self.videos()?;
-        Ok(Done { complete, rows: self.rows })
+        Ok(Done { complete, any: self.any, rows: self.rows })
     }
 
     /// Does all pictures of this rank. Returns whether none is left.
@@ -124,7 +127,7 @@ impl<'a> Search<'a> {
                 let (target, stride) = (self.target, self.stride);
                 reading.give(move || match picture.unavailable {
                     Some(why) => Err((number, why)),
-                    None => read(number, &picture.path, target, stride),
+                    None => read(number, &picture, target, stride),
                 });
             }
             match reading.next()? {
@@ -265,17 +268,19 @@ impl<'a> Search<'a> {
         if let (Some(frame), Some(path)) = (frame, &predicted.saved) {
             self.add_to_video(predicted.picture, path, frame)?;
         }
+        self.any = true;
         if self.task.save_csv {
-            self.rows.push(rows_of(&predicted));
+            let rows = rows_of(&predicted, self.source(predicted.picture).1);
+            self.rows.push(rows);
         }
         self.context.reporter.send(&Event::Predicted(predicted));
         Ok(())
     }
 
-    /// A picture or video by its number: the file, and the name of its results.
+    /// A picture or video by its number: how it is called for people, and the name of its results.
     pub(super) fn source(&self, number: usize) -> (&Path, &str) {
         match self.task.pictures.get(number) {
-            Some(picture) => (&picture.path, &picture.stem),
+            Some(picture) => (picture.shown(), &picture.stem),
             None => {
                 let video = &self.task.videos[number - self.task.pictures.len()];
                 (&video.shown, &video.stem)

@@ -14,12 +14,15 @@ use yolo_plan::run::PredictTask;
 use crate::detection::{Detection, LabelFiles};
 use crate::error::TrainError;
 use crate::publish::publish;
-use crate::report::{Area, BoxStyle, LabeledBox, draw_box, unwritable_letters};
+use crate::report::{Area, BoxStyle, LabeledBox, draw_boxes, text_pixels, unwritable_letters};
 
 /// The formats that are written as they were read; of others, such as MPO, JPEG is written.
 const WRITTEN: [&str; 7] = ["bmp", "jpeg", "jpg", "png", "tif", "tiff", "webp"];
 /// How much larger than its box the picture of an object is, and by how many pixels, as in YOLOv5.
 const CROP: (f64, f64) = (1.02, 10.0);
+
+/// Texts cover at most one of so many parts of a picture.
+const TEXT_SHARE: usize = 3;
 
 /// Where results go, and what is written.
 pub(super) struct Outputs {
@@ -146,12 +149,8 @@ impl Outputs {
         }
         let style = BoxStyle::of_picture([picture.image.height, picture.image.width], self.line_thickness);
         let area = Area::whole(&picture.image);
-        // The most confident objects are drawn last, over the others.
-        for found in picture.found.iter().rev() {
-            let labeled =
-                LabeledBox { corners: found.corners, class: found.class, text: self.text_of(found) };
-            draw_box(&mut picture.image, area, &labeled, style);
-        }
+        let boxes = self.boxes(&picture, style);
+        draw_boxes(&mut picture.image, area, &boxes, style);
         let mut saved = None;
         if self.save && picture.frame.is_none() {
             let path = self.folder.join(format!("{}.{}", picture.stem, extension(&picture.path)));
@@ -159,6 +158,23 @@ impl Outputs {
             saved = Some(path);
         }
         Ok(Drawn { saved, image: Some(picture.image) })
+    }
+
+    /// The boxes as they are drawn: the most confident objects come last, over the others. The most confident ones also
+    /// get their texts first; those of the others are omitted where the texts would hide the picture.
+    fn boxes(&self, picture: &Writable, style: BoxStyle) -> Vec<LabeledBox> {
+        let mut room = picture.image.width * picture.image.height / TEXT_SHARE;
+        let labeled = |found: &Detection| {
+            let text = Some(self.text_of(found)).filter(|text| {
+                let rest = room.checked_sub(text_pixels(text, style));
+                room = rest.unwrap_or(room);
+                rest.is_some()
+            });
+            LabeledBox { corners: found.corners, class: found.class, text: text.unwrap_or_default() }
+        };
+        let mut boxes: Vec<LabeledBox> = picture.found.iter().map(labeled).collect();
+        boxes.reverse();
+        boxes
     }
 
     /// What is written at a box.
@@ -234,6 +250,45 @@ mod tests {
         };
         assert_eq!(size([155.0, 10.0, 356.0, 218.0]), [216, 223]);
         assert_eq!(size([353.0, 141.0, 465.0, 303.0]), [125, 175]);
+    }
+
+    #[test]
+    fn texts_do_not_hide_a_small_picture() {
+        let outputs = Outputs {
+            folder: PathBuf::new(),
+            labels: None,
+            crops: None,
+            what: "pictures",
+            save: true,
+            visualize: false,
+            line_thickness: None,
+            text: (true, true),
+            names: vec!["RBC".to_owned()],
+        };
+        let texts = |width: usize, height: usize| {
+            let found = |index: u16| Detection {
+                corners: [0.0, 0.0, 9.0, 9.0],
+                confidence: 0.9 - f32::from(index) / 100.0,
+                class: 0,
+            };
+            let picture = Writable {
+                path: PathBuf::new(),
+                stem: String::new(),
+                frame: None,
+                image: Image::filled(width, height, [0; 3]),
+                found: (0..8).map(found).collect(),
+            };
+            let boxes = outputs.boxes(&picture, BoxStyle::of_picture([height, width], None));
+            assert_eq!(boxes.len(), 8);
+            boxes.into_iter().map(|labeled| labeled.text).collect::<Vec<_>>()
+        };
+        assert!(texts(40, 30).iter().all(String::is_empty));
+        // The most confident is the last one.
+        let of_small = texts(96, 72);
+        assert_eq!(of_small.last().unwrap(), "RBC 0.90");
+        assert!(of_small[0].is_empty());
+        assert!(texts(640, 480).iter().all(|text| !text.is_empty()));
+        assert!(texts(4000, 3000).iter().all(|text| !text.is_empty()));
     }
 
     #[test]

@@ -42,6 +42,11 @@ impl Pace {
         (frames > 0 && seconds > 0 && frames / seconds <= 1000).then_some(Self { frames, seconds })
     }
 
+    /// The whole frames of so many seconds.
+    pub(crate) fn frames_in(self, seconds: f64) -> usize {
+        (seconds * self.frames as f64 / self.seconds as f64) as usize
+    }
+
     /// That of every `stride`th frame.
     pub(crate) fn strided(self, stride: usize) -> Self {
         Self { seconds: self.seconds.saturating_mul(stride as u64), ..self }
@@ -133,6 +138,7 @@ impl Encoder {
         let Some(process) = self.process.take() else { return Ok(()) };
         let ended = process.wait(END);
         let (status, said) = ended.map_err(|error| unwritable(&self.path, &error.to_string()))?;
+        let said = said.last();
         let full = said.contains("No space left on device");
         match written {
             Some(Ok(Ok(()))) if status.is_some_and(|status| status.success()) && !full => Ok(()),

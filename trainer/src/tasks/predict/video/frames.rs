@@ -12,7 +12,7 @@ use yolo_data::image::Image;
 use yolo_plan::run::{Video, VideoKind};
 
 use super::ppm::next_frame;
-use super::probe::reason;
+use super::probe::{Facts, reason};
 use super::program::{Ffmpeg, Process};
 
 /// Frames that wait to be taken.
@@ -43,8 +43,8 @@ pub(crate) struct Frames {
     frames: Option<Receiver<Image>>,
     reader: Option<JoinHandle<Read>>,
     source: PathBuf,
-    /// Frames that the file says it has.
-    expected: Option<usize>,
+    /// What the file says about itself; `None` for cameras and streams, of which nothing is expected.
+    facts: Option<Facts>,
 }
 
 /// What the thread that reads frames has seen.
@@ -55,7 +55,7 @@ struct Read {
 }
 
 impl Frames {
-    /// Starts to decode, and keeps the last of each `stride` frames. `expected` is how many the file says it has.
+    /// Starts to decode, and keeps the last of each `stride` frames. With `facts`, frames that are missing are an error.
     ///
     /// # Errors
     /// The reason why ffmpeg cannot be started.
@@ -63,9 +63,10 @@ impl Frames {
         ffmpeg: &Ffmpeg,
         video: &Video,
         stride: usize,
-        expected: Option<usize>,
+        facts: Option<Facts>,
     ) -> Result<Self, String> {
-        let mut arguments: Vec<std::ffi::OsString> = ["-nostdin", "-v", "error"].map(Into::into).to_vec();
+        let mut arguments: Vec<std::ffi::OsString> =
+            ["-nostdin", "-v", "level+warning"].map(Into::into).to_vec();
         let source = match video.kind {
             VideoKind::Screen => PathBuf::from(std::env::var_os(DISPLAY).unwrap_or_default()),
             VideoKind::File | VideoKind::Camera | VideoKind::Stream => video.source.clone(),
@@ -97,7 +98,7 @@ impl Frames {
         let (sender, frames) = sync_channel(AHEAD);
         let reader =
             std::thread::spawn(move || read(BufReader::with_capacity(1 << 20, stdout), stride, &sender));
-        Ok(Self { process: Some(process), frames: Some(frames), reader: Some(reader), source, expected })
+        Ok(Self { process: Some(process), frames: Some(frames), reader: Some(reader), source, facts })
     }
 
     /// Waits for the next frame, until `stop` says so or `limit` is over.
@@ -117,8 +118,8 @@ impl Frames {
         }
     }
 
-    /// Why the frames have ended. ffmpeg ends successfully even where a part of a file is damaged; then frames are
-    /// missing, and it has said why.
+    /// Why the frames have ended. ffmpeg ends successfully even where a part of a file is damaged; then it has said
+    /// so.
     fn end(&mut self) -> Result<(), String> {
         self.frames = None;
         let read = self.reader.take().and_then(|reader| reader.join().ok());
@@ -128,23 +129,34 @@ impl Frames {
         let Some(process) = self.process.take() else { return Ok(()) };
         let (status, said) =
             process.wait(END).map_err(|error| format!("ffmpeg cannot be waited for: {error}"))?;
-        let missing = self.expected.is_some_and(|expected| frames < expected) && !said.is_empty();
-        let failed = frames == 0 || missing || !status.is_some_and(|status| status.success());
-        match (error, failed) {
-            (None, false) => Ok(()),
-            (error, _) => {
-                let why = match (said.is_empty(), error) {
-                    (true, Some(error)) => error,
-                    (true, None) if frames == 0 => "there is no frame in it".to_owned(),
-                    _ => reason(&said, &self.source),
-                };
-                Err(if frames == 0 {
-                    why
-                } else {
-                    format!("what follows frame {frames} cannot be read: {why}")
-                })
-            }
+        let last = said.last_error();
+        if frames == 0 || error.is_some() || !status.is_some_and(|status| status.success()) {
+            let why = match (last.is_empty(), error) {
+                (true, Some(error)) => error,
+                (true, None) if frames == 0 => "there is no frame in it".to_owned(),
+                _ => reason(&last, &self.source),
+            };
+            return Err(match frames {
+                0 => why,
+                _ => format!("what follows frame {frames} cannot be read: {why}"),
+            });
         }
+        let Some(Facts { frames: expected, lasts, .. }) = self.facts else { return Ok(()) };
+        let missing = expected.map_or(0, |expected| expected.saturating_sub(frames));
+        // The last frame may be shorter.
+        let is_short = lasts.is_some_and(|all| frames + 1 < all);
+        let gap = || said.gap().filter(|_| is_short);
+        let damage = said.damage().or_else(gap).or_else(|| (missing > 0 && !last.is_empty()).then_some(last));
+        damage.map_or(Ok(()), |why| Err(damaged(frames, missing, &reason(&why, &self.source))))
+    }
+}
+
+/// The message for a video of which `frames` were read, and `missing` were not. ffmpeg shows a frame of which only a part is
+/// damaged, so it may be that none is missing.
+fn damaged(frames: usize, missing: usize, why: &str) -> String {
+    match missing {
+        0 => format!("it is damaged, so that frames may be missing or wrong; {frames} could be read: {why}"),
+        _ => format!("{missing} of {} frames could not be read: {why}", frames + missing),
     }
 }
 

@@ -4,6 +4,7 @@
 mod encode;
 mod frames;
 mod newest;
+mod page;
 mod ppm;
 mod probe;
 mod program;
@@ -11,5 +12,6 @@ mod program;
 pub(super) use encode::{Encoder, Pace};
 pub(super) use frames::{Frames, Next};
 pub(super) use newest::{Live, News};
+pub(super) use page::page_at;
 pub(super) use probe::{Facts, probe};
 pub(super) use program::Ffmpeg;

@@ -20,6 +20,8 @@ pub(crate) struct Facts {
     pub(crate) pace: Pace,
     /// Frames, if the file says it.
     pub(crate) frames: Option<usize>,
+    /// Frames in its duration, if all are as far apart as most.
+    pub(crate) lasts: Option<usize>,
     /// Whether it has an end.
     pub(crate) ends: bool,
 }
@@ -42,7 +44,7 @@ pub(crate) fn probe(source: &Path) -> Result<Facts, String> {
     let text = reader.and_then(|reader| reader.join().ok()).and_then(Result::ok).unwrap_or_default();
     match status {
         None => Err(format!("ffprobe gave no answer in {} seconds", LIMIT.as_secs())),
-        Some(status) if !status.success() => Err(reason(&said, source)),
+        Some(status) if !status.success() => Err(reason(&said.last(), source)),
         Some(_) => facts(&text).ok_or_else(|| "it has no video".to_owned()),
     }
 }
@@ -66,7 +68,8 @@ fn facts(text: &str) -> Option<Facts> {
     let number = |value: &Value| value.as_str()?.parse::<f64>().ok().filter(|number| *number > 0.0);
     let seconds = number(&stream["duration"]).or_else(|| number(&value["format"]["duration"]));
     let frames = stream["nb_frames"].as_str().and_then(|count| count.parse().ok()).filter(|count| *count > 0);
-    Some(Facts { pace, frames, ends: seconds.is_some() || frames.is_some() })
+    let lasts = seconds.map(|seconds| pace.frames_in(seconds));
+    Some(Facts { pace, frames, lasts, ends: seconds.is_some() || frames.is_some() })
 }
 
 #[cfg(test)]
@@ -78,13 +81,13 @@ mod tests {
         let file = r#"{"programs": [], "streams": [{"r_frame_rate": "30/1", "avg_frame_rate": "30000/1001",
             "duration": "2.0", "nb_frames": "60"}], "format": {"duration": "2.1"}}"#;
         let pace = Pace::parse("30000/1001").unwrap();
-        assert_eq!(facts(file), Some(Facts { pace, frames: Some(60), ends: true }));
+        assert_eq!(facts(file), Some(Facts { pace, frames: Some(60), lasts: Some(59), ends: true }));
         let webm = r#"{"streams": [{"r_frame_rate": "25/1", "avg_frame_rate": "0/0"}], "format": {"duration": "4"}}"#;
         let pace = Pace::parse("25/1").unwrap();
-        assert_eq!(facts(webm), Some(Facts { pace, frames: None, ends: true }));
+        assert_eq!(facts(webm), Some(Facts { pace, frames: None, lasts: Some(100), ends: true }));
         let live = r#"{"streams": [{"r_frame_rate": "90000/1", "avg_frame_rate": "15/1"}], "format": {}}"#;
         let pace = Pace::parse("15/1").unwrap();
-        assert_eq!(facts(live), Some(Facts { pace, frames: None, ends: false }));
+        assert_eq!(facts(live), Some(Facts { pace, frames: None, lasts: None, ends: false }));
         for none in ["", "{}", r#"{"streams": []}"#] {
             assert_eq!(facts(none), None);
         }

@@ -10,8 +10,21 @@ use std::time::{Duration, Instant};
 
 use crate::error::TrainError;
 
+/// What ffmpeg says where a file is cut off or overwritten, in its versions from 4 to 7.
+const DAMAGE: [&str; 8] = [
+    "ended prematurely",
+    "rror while decoding",
+    "Error submitting packet to decoder",
+    "Error splitting the input",
+    "Invalid NAL unit size",
+    "exceeds containing master element",
+    "invalid as first byte of an EBML number",
+    "partial file",
+];
+/// What ffmpeg says where a part of a stream is missing, but also where two were joined.
+const GAP: [&str; 2] = ["orrupt input packet", "orrupt decoded frame"];
 /// Of the messages of a program, so many bytes at the end are kept.
-const KEPT: usize = 4096;
+const KEPT: usize = 65_536;
 
 /// The installed ffmpeg.
 #[derive(Debug, Clone)]
@@ -121,9 +134,9 @@ impl Process {
         self.child.stdout.take()
     }
 
-    /// Waits for the program, for `limit` at most. Returns its status and its last message; the status is `None` if
-    /// it was ended because of the limit.
-    pub(super) fn wait(mut self, limit: Duration) -> io::Result<(Option<ExitStatus>, String)> {
+    /// Waits for the program, for `limit` at most. Returns its status and what it said; the status is `None` if it was
+    /// ended because of the limit.
+    pub(super) fn wait(mut self, limit: Duration) -> io::Result<(Option<ExitStatus>, Said)> {
         let began = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait()? {
@@ -137,7 +150,7 @@ impl Process {
             std::thread::sleep(Duration::from_millis(5));
         };
         let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
-        Ok((status, last_message(&said)))
+        Ok((status, Said(said)))
     }
 }
 
@@ -160,15 +173,50 @@ fn end_of(mut stream: impl Read) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-/// The last line that says something, without the name of the part of ffmpeg that says it (`[mov @ 0x55…] `).
-fn last_message(said: &str) -> String {
-    let mut lines = said.lines().map(str::trim);
-    let line = lines.rfind(|line| !line.is_empty() && !line.starts_with("Last message repeated"));
-    let mut line = line.unwrap_or_default();
-    while let Some((_, rest)) = line.strip_prefix('[').and_then(|line| line.split_once("] ")) {
-        line = rest;
+/// What a program has said on stderr.
+#[derive(Debug, Default)]
+pub(super) struct Said(String);
+
+impl Said {
+    /// The last message.
+    pub(super) fn last(&self) -> String {
+        self.messages().next_back().unwrap_or_default().to_owned()
     }
-    line.to_owned()
+
+    /// The last message that is not merely a warning. Levels are only there with `-v level+warning`.
+    pub(super) fn last_error(&self) -> String {
+        let errors =
+            Self(self.0.lines().filter(|line| !line.contains("[warning] ")).collect::<Vec<_>>().join("\n"));
+        errors.last()
+    }
+
+    /// The last message by which ffmpeg says that a part of a file is damaged. Others are no reason to worry anybody: it also
+    /// warns about what it has corrected.
+    pub(super) fn damage(&self) -> Option<String> {
+        self.last_of(&DAMAGE)
+    }
+
+    /// The last message about a gap, which is damage only if frames are missing.
+    pub(super) fn gap(&self) -> Option<String> {
+        self.last_of(&GAP)
+    }
+
+    fn last_of(&self, parts: &[&str]) -> Option<String> {
+        let has = |message: &&str| parts.iter().any(|part| message.contains(part));
+        self.messages().rfind(has).map(str::to_owned)
+    }
+
+    /// The lines that say something, without the part of ffmpeg that says it (`[mov @ 0x55…] `).
+    fn messages(&self) -> impl DoubleEndedIterator<Item = &str> {
+        let lines = self.0.lines().map(str::trim);
+        let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("Last message repeated"));
+        lines.map(|mut line| {
+            while let Some((_, rest)) = line.strip_prefix('[').and_then(|line| line.split_once("] ")) {
+                line = rest;
+            }
+            line
+        })
+    }
 }
 
 #[cfg(test)]
@@ -202,16 +250,31 @@ mod tests {
     fn the_reason_is_the_last_line() {
         let said =
             "[mov,mp4 @ 0x5581] moov atom not found\nfilm.mp4: Invalid data found when processing input\n\n";
-        assert_eq!(last_message(said), "film.mp4: Invalid data found when processing input");
-        assert_eq!(last_message("[a @ 1] [b @ 2] broken\n    Last message repeated 3 times\n"), "broken");
-        assert_eq!(last_message(""), "");
+        let last = |said: &str| Said(said.to_owned()).last();
+        assert_eq!(last(said), "film.mp4: Invalid data found when processing input");
+        assert_eq!(last("[a @ 1] [b @ 2] broken\n    Last message repeated 3 times\n"), "broken");
+        assert_eq!(last(""), "");
+    }
+
+    #[test]
+    fn damage_is_told_apart_from_warnings() {
+        let damage = |said: &str| Said(said.to_owned()).damage();
+        let said = "[matroska,webm @ 0x55a3] File ended prematurely\n[swscaler @ 0x1] deprecated pixel format used\n";
+        assert_eq!(damage(said).as_deref(), Some("File ended prematurely"));
+        let said = "[warning] hole.ts: corrupt input packet in stream 0\n    Last message repeated 1 times\n";
+        let gap = Said(said.to_owned()).gap();
+        assert_eq!((damage(said), gap.as_deref()), (None, Some("hole.ts: corrupt input packet in stream 0")));
+        assert_eq!(Said(said.to_owned()).last_error(), "");
+        // A recording that begins between two key frames.
+        let said = "[h264 @ 0x55] non-existing PPS 0 referenced\n[h264 @ 0x55] no frame!\n";
+        assert_eq!(damage(said), None);
     }
 
     #[test]
     fn a_program_ends_at_its_limit_and_says_why_it_failed() {
         let run = |script: &str| Process::start("sh", ["-c", script], Stdio::null(), Stdio::null()).unwrap();
         let (status, said) = run("echo no >&2; exit 3").wait(Duration::from_secs(60)).unwrap();
-        assert_eq!((status.unwrap().code(), said.as_str()), (Some(3), "no"));
+        assert_eq!((status.unwrap().code(), said.last().as_str()), (Some(3), "no"));
         let (status, _) = run("exec sleep 600").wait(Duration::from_millis(20)).unwrap();
         assert_eq!(status, None);
     }
