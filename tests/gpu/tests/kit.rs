@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use gpu_kit::gpus::GpuMonitor;
+use gpu_kit::gpus::{Gpu, GpuMonitor};
 use gpu_kit::invocation::signal;
 use gpu_kit::report::{self, Outcome, Report, StageReport};
 use gpu_kit::session::Session;
@@ -431,6 +431,21 @@ fn a_batch_for_which_the_original_has_no_room_is_left_out() {
     assert!(text.contains("batch 16, images in memory: rounds: 1 "), "{text}");
     let why = "the original has not enough memory on this GPU for batch 64";
     assert!(report.checks.iter().any(|check| check.outcome == Outcome::Skipped && check.detail == why));
+}
+
+#[test]
+fn the_batch_that_must_not_fit_follows_the_memory_of_the_gpu() {
+    let kit =
+        FakeKit::new("echo \"$*\" >>calls; echo 'error: CUDA out of memory; lower --batch' >&2; exit 1");
+    let h200 = Gpu { memory: 150_754_820_096, ..support::h100() };
+    let session = kit.session_with(GpuMonitor::made_up(h200, 0, Some(0)));
+    let report = stages::perform(Stage::Memory, &session, Instant::now() + Duration::from_secs(60));
+    let check = &report.checks[0];
+    assert_eq!(check.what, "a batch that does not fit ends in one message that says what to lower");
+    assert_eq!(check.outcome, Outcome::Passed, "{check:?}");
+    let calls = std::fs::read_to_string(session.work.join("calls")).unwrap();
+    let first = calls.lines().next().unwrap();
+    assert!(first.contains("--cfg yolov5x --weights= --imgsz 1280 --batch 151 "), "{first}");
 }
 
 #[test]
