@@ -434,6 +434,38 @@ fn a_batch_for_which_the_original_has_no_room_is_left_out() {
 }
 
 #[test]
+fn equal_runs_must_have_equal_losses_and_weights() {
+    // Trains, with losses that may depend on the run, and compares weights.
+    let script = |losses: &str, differing: &str| {
+        format!(
+            r#"case "$*" in
+              *weights*--diff*) echo '{{"tensors":{{"only_in":[[],[]],"shapes":[],"types":0,"equal":3,"values":[{differing}]}}}}'; exit;;
+              *) name=$(echo "$*" | sed 's/.*--name \([^ ]*\).*/\1/')
+                 mkdir -p runs/$name && echo "0,{losses},1,1,0,0,0,0,0" >runs/$name/results.csv;;
+            esac"#
+        )
+    };
+    let judged = |script: &str| {
+        let kit = FakeKit::new(script);
+        let session = kit.session_on_a_gpu();
+        let report = stages::perform(Stage::Resume, &session, Instant::now() + Duration::from_secs(60));
+        let what = "two undisturbed runs have equal losses and weights";
+        let check = report.checks.iter().find(|check| check.what == what).unwrap();
+        (check.outcome, check.detail.clone())
+    };
+    let equal = "1 epoch, all numbers are equal".to_owned();
+    assert_eq!(judged(&script("0.5", "")), (Outcome::Passed, equal));
+    let (outcome, detail) = judged(&script("0.${#name}", ""));
+    assert_eq!(outcome, Outcome::Failed);
+    assert!(detail.contains("the first difference is in epoch 0"), "{detail}");
+    let (outcome, detail) = judged(&script("0.5", "{}"));
+    assert_eq!(
+        (outcome, detail.as_str()),
+        (Outcome::Failed, "1 epoch with equal losses, but the weights differ in 1 tensor")
+    );
+}
+
+#[test]
 fn the_batch_that_must_not_fit_follows_the_memory_of_the_gpu() {
     let kit =
         FakeKit::new("echo \"$*\" >>calls; echo 'error: CUDA out of memory; lower --batch' >&2; exit 1");
