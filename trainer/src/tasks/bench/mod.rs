@@ -119,7 +119,7 @@ fn measure_training(
 }
 
 /// Measures the loader with more and more threads: up to those of training, or only until they suffice for
-/// a network that takes `network` images per second.
+/// a network that takes `network` images per second. Or with those of training alone.
 fn measure_loaders(
     context: &Context,
     task: &BenchTask,
@@ -129,7 +129,8 @@ fn measure_loaders(
 ) -> Result<(), TrainError> {
     let most = task.training.workers;
     let mut measured = Vec::new();
-    for workers in loader::thread_counts(most) {
+    let counts = if task.most_workers { vec![most] } else { loader::thread_counts(most) };
+    for workers in counts {
         if task.choose_workers && bench_workers::next(&measured, network, most) != Some(workers) {
             break;
         }
