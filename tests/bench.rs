@@ -164,6 +164,19 @@ fn only_the_named_measurements_are_made() {
 }
 
 #[test]
+fn training_and_the_loader_are_measured_in_whole_batches() {
+    let user = User::new();
+    user.write_data_set();
+    // Of the 16 images, 4 are left over.
+    let options = "--json --training --loader most --batch 12 --workers 2";
+    let finished = user.run(&format!("{BENCH} {options}")).succeeded();
+    let report: Value = serde_json::from_str(&finished.stdout).unwrap();
+    let [training, loader] = &report["measurements"].as_array().unwrap()[..] else { panic!("{report:#}") };
+    assert_eq!((number(training, "images") % 12.0, number(loader, "images") % 12.0), (0.0, 0.0));
+    assert_eq!((&loader["what"], &loader["workers"]), (&"loader".into(), &2.into()), "not with 1 thread");
+}
+
+#[test]
 fn workers_auto_measures_the_loader_until_it_suffices() {
     let user = User::new();
     user.write_data_set();

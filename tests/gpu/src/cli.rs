@@ -15,8 +15,8 @@ use crate::stage::Stage;
     bin_name = "run",
     version,
     args_conflicts_with_subcommands = true,
-    after_help = "Exit status: 0 if every stage that ran passed, 1 if one failed, 2 if the command line is invalid, \
-                  3 if no stage could run, 130 if interrupted"
+    after_help = "Exit status: 0 if every selected stage passed, 1 if one failed, 2 if the command line is invalid, \
+                  3 if no stage could run, 4 if none failed but something was not proven, 130 if interrupted"
 )]
 pub struct Cli {
     /// Another command
@@ -44,7 +44,7 @@ pub enum Command {
 /// The options of a run.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Run only these stages
+    /// Run only these stages, with all of the time
     #[arg(long, value_enum, value_name = "STAGE", num_args = 1.., value_delimiter = ',')]
     pub only: Vec<Stage>,
     /// Skip these stages

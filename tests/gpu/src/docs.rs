@@ -18,4 +18,15 @@ const HEAD: &str = "\
 What was proven on a GPU, when, and how fast it was. This page is generated from the last good report of the
 [GPU acceptance kit](../tests/gpu/README.md); `YOLO_UPDATE_REFERENCE=1 cargo test -p gpu-kit` writes it.
 
+A GPU is often lent for 15 minutes, with at most 10 minutes for a command. The first of these commands measures the speeds, the
+second proves as much else as its time allows, if the 15 minutes are for the kit alone:
+
+```sh
+yolo-gpu-kit/run --only speed --full --limit 590 --out speed
+yolo-gpu-kit/run --skip speed original ranks --limit 300 --out others
+```
+
+If starting the machine takes two or three of them, use `--only speed --limit 480` and a `--limit` of 270. What the time does
+not suffice for is \"not finished\" in the report, never passed.
+
 ";

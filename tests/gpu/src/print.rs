@@ -32,8 +32,13 @@ pub fn end(report: &StageReport) {
 /// The report is written.
 pub fn written(report: &Report, folder: &Path) {
     let count = |wanted: Outcome| report.stages.iter().filter(|stage| stage.outcome == wanted).count();
-    let not_run = count(Outcome::Skipped);
-    let also = if not_run > 0 { format!(", {not_run} did not run") } else { String::new() };
+    let (not_run, unfinished) = (count(Outcome::Skipped), count(Outcome::Unfinished));
+    let mut also = String::new();
+    for (number, what) in [(unfinished, "not finished"), (not_run, "did not run")] {
+        if number > 0 {
+            also.push_str(&format!(", {number} {what}"));
+        }
+    }
     println!("{} of {} stages passed{also}", count(Outcome::Passed), report.stages.len() - not_run);
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     println!("report: {}", folder.join("report.md").display());

@@ -26,6 +26,9 @@ pub enum Stop {
     /// Nothing that the stage is for exists yet. It does not count as passed.
     #[error("{0}")]
     NotBuilt(String),
+    /// This machine or this kit lacks what the stage needs.
+    #[error("{0}")]
+    CannotRun(String),
     /// A check failed on which all later ones depend.
     #[error("{0}")]
     Failed(String),
@@ -130,11 +133,12 @@ impl<'a> StageRun<'a> {
 
     /// Notes whether something is as it should be. `detail` says what was found.
     pub fn check(&mut self, what: impl Into<String>, is_so: bool, detail: impl Into<String>) -> bool {
-        self.note(what.into(), if is_so { Outcome::Passed } else { Outcome::Failed }, detail.into());
+        self.note(what.into(), is_so.into(), detail.into());
         is_so
     }
 
-    fn note(&mut self, what: String, outcome: Outcome, detail: String) {
+    /// Notes what was found, with its outcome.
+    pub fn note(&mut self, what: String, outcome: Outcome, detail: String) {
         do_not_go_on_while_stopping();
         let check = Check { what, outcome, detail };
         print::check(&check);
@@ -168,7 +172,12 @@ impl<'a> StageRun<'a> {
         self.note(what.into(), Outcome::NotBuilt, why.into());
     }
 
-    /// Notes that something was not checked, and why.
+    /// Notes that something that must be checked was not, for lack of time. The stage does not pass then.
+    pub fn unfinished(&mut self, what: impl Into<String>, why: impl Into<String>) {
+        self.note(what.into(), Outcome::Unfinished, why.into());
+    }
+
+    /// Notes that something was not checked on purpose, or that nobody asked for it, and why.
     pub fn skip(&mut self, what: impl Into<String>, why: impl Into<String>) {
         self.note(what.into(), Outcome::Skipped, why.into());
     }

@@ -27,6 +27,8 @@ use crate::{interrupt, libtorch, print, processes, redact, room, stages};
 const PATIENCE: u32 = 4;
 /// The exit status when no stage could run.
 const NOTHING_RAN: u8 = 3;
+/// The exit status when nothing failed, but something was not proven.
+const INCOMPLETE: u8 = 4;
 
 /// Runs the kit and returns its exit status.
 pub fn main() -> u8 {
@@ -164,25 +166,41 @@ fn one(stage: Stage, args: &RunArgs, session: &Session, deadline: Instant) -> St
         return StageReport::skipped(stage, "left out by --only or --skip");
     }
     let now = Instant::now();
-    let (limit, left) =
-        (stage.limit(args.full, session.kit.original().is_some()), deadline.saturating_duration_since(now));
-    // A stage that has less than half of its time would be stopped in the middle, and look broken.
-    if left < limit / 2 {
-        let needed = (limit / 2).as_secs();
+    let (left, least) = (deadline.saturating_duration_since(now), stage.least(args.full));
+    if left < least {
         let why = format!(
-            "only {} s of the {} s of --limit were left, and it needs {needed} s",
+            "only {} s of the {} s of --limit were left, and it needs {} s; `--only {}` begins with it",
             left.as_secs(),
-            args.limit
+            args.limit,
+            least.as_secs(),
+            stage.name()
         );
-        return StageReport::skipped(stage, why);
+        return StageReport::not_begun(stage, why);
     }
-    let patience = if args.rehearse { PATIENCE } else { 1 };
-    let (limit, is_cut) = ((limit * patience).min(left), left < limit * patience);
+    let own = own_limit(stage, args);
+    let limit = time_for(stage, args, left);
     print::begin(stage, limit, args.rehearse);
     let report = stages::perform(stage, session, now + limit);
-    let report = if is_cut { report.cut_short(args.limit) } else { report };
+    let report = if limit < own { report.cut_short(args.limit) } else { report };
     print::end(&report);
     report
+}
+
+/// What a stage may take at most, unless `--only` names it.
+fn own_limit(stage: Stage, args: &RunArgs) -> Duration {
+    stage.limit(args.full) * if args.rehearse { PATIENCE } else { 1 }
+}
+
+/// What a stage may take of the time that is left. One that `--only` names gets all that those after it do not need:
+/// whoever names it wants all that it can measure.
+fn time_for(stage: Stage, args: &RunArgs, left: Duration) -> Duration {
+    let own = own_limit(stage, args);
+    if !args.only.contains(&stage) {
+        return own.min(left);
+    }
+    let later = Stage::ALL.into_iter().filter(|&later| later > stage && is_selected(later, args));
+    let later: Duration = later.map(|later| own_limit(later, args)).sum();
+    own.max(left.saturating_sub(later)).min(left)
 }
 
 /// The doctor's recording of this machine, next to the report.
@@ -195,9 +213,36 @@ fn copy_recording(session: &Session, args: &RunArgs) -> Result<(), KitError> {
 }
 
 fn status(report: &Report) -> u8 {
-    match (report.has_failed(), report.has_run()) {
-        (true, _) => exit::FAILURE,
-        (false, true) => exit::SUCCESS,
-        (false, false) => NOTHING_RAN,
+    match (report.has_failed(), report.has_run(), report.is_incomplete()) {
+        (true, _, _) => exit::FAILURE,
+        (false, false, _) => NOTHING_RAN,
+        (false, true, true) => INCOMPLETE,
+        (false, true, false) => exit::SUCCESS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(line: &str) -> RunArgs {
+        Cli::try_parse_from(std::iter::once("run").chain(line.split_whitespace())).unwrap().run
+    }
+
+    /// The seconds that a stage gets of those that are left.
+    fn seconds(stage: Stage, line: &str, left: u64) -> u64 {
+        time_for(stage, &args(line), Duration::from_secs(left)).as_secs()
+    }
+
+    #[test]
+    fn a_stage_that_is_named_gets_what_is_left() {
+        assert_eq!(seconds(Stage::Speed, "", 590), 360);
+        assert_eq!(seconds(Stage::Speed, "", 100), 100);
+        assert_eq!(seconds(Stage::Speed, "--only speed", 590), 590);
+        assert_eq!(seconds(Stage::Speed, "--only speed,original", 900), 600, "the rest is for the original");
+        assert_eq!(seconds(Stage::Original, "--only speed,original", 400), 400);
+        assert_eq!(seconds(Stage::Memory, "--only memory --limit 80", 80), 80);
+        assert_eq!(seconds(Stage::Train, "--skip speed", 3000), 150, "a stage that hangs must not take all");
+        assert_eq!(seconds(Stage::Train, "--rehearse", 3000), 600);
     }
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use gpu_kit::gpus::{Gpu, GpuMonitor};
 use gpu_kit::invocation::signal;
 use gpu_kit::report::{self, Outcome, Report, StageReport};
 use gpu_kit::session::Session;
@@ -144,48 +145,181 @@ fn a_stage_whose_feature_does_not_exist_does_not_pass() {
     let report = report_in(kit.path());
     let ranks = report.stages.iter().find(|stage| stage.stage == Stage::Ranks).unwrap();
     assert_eq!(ranks.outcome, Outcome::NotBuilt, "{ranks:#?}");
-    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("0 of 1 stages passed, 6 did not run"));
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("0 of 1 stages passed, 7 did not run"));
 }
 
-/// A `yolo bench` in which batches of more than 600 images, and the model yolov5m, do not fit.
+/// A `yolo bench` on a GPU: the network alone, the loader alone and training are equally fast, and batches of more than
+/// 600 images do not fit. Tests replace a line of it.
 const BENCH: &str = r#"
+network=64 loader=64 files=64 memory=64 waits=0 without_room=never pause=0
+sleep $pause
 batch=$(echo "$*" | sed 's/.*--batch \([0-9]*\).*/\1/')
-if [ $batch -gt 600 ] || [ -z "${*##*yolov5m*}" ]; then
+if [ $batch -gt 600 ] || [ -z "${*##*$without_room*}" ]; then
     echo 'error: rank 0: CUDA out of memory: 2 GB could not be allocated' >&2; exit 1
 fi
-list=
-add() { list="$list${list:+,}{\"what\":$1,\"images_per_second\":$batch,\"host_waits\":3.5$2}"; }
-case "$*" in *--training*) add '"training","workers":2,"source":"files"';; esac
-case "$*" in *--synthetic*) add '"training","source":"synthetic"' ',"launch_share":0.4';; esac
-case "$*" in *--loader*) add '"loader","workers":1';; esac
-case "$*" in *--validation*) add '"validation"';; esac
+list= began=$(($(date +%s) - 10))
+add() { list="$list${list:+,}{\"what\":$1,\"began\":$began,\"seconds\":600,\"images_per_second\":$2$3}"; }
+case "$*" in *'cache ram'*) files=$memory;; esac
+case "$*" in *--training*) add '"training","workers":2,"source":"files"' $files ",\"host_waits\":$waits";; esac
+case "$*" in *--synthetic*) add '"training","source":"synthetic"' $network ",\"host_waits\":$waits,\"launch_share\":0.4";; esac
+case "$*" in *--loader*) add '"loader","workers":16' $loader;; esac
+case "$*" in *--validation*) add '"validation"' 64;; esac
 echo "{\"program\":\"0.1.0\",\"measurements\":[$list],\"limit\":\"loader\"}"
 "#;
 
+/// [`BENCH`] with other numbers, for example `waits=3`.
+fn bench_with(changes: &[&str]) -> String {
+    changes.iter().fold(BENCH.to_owned(), |script, change| {
+        let (name, value) = change.split_once('=').unwrap();
+        let begin = script.find(&format!("{name}=")).unwrap() + name.len() + 1;
+        let length = script[begin..].find([' ', '\n']).unwrap();
+        format!("{}{value}{}", &script[..begin], &script[begin + length..])
+    })
+}
+
+/// The stage `speed` of a kit whose `yolo` is this script, on a GPU, with this time.
+fn speed(script: &str, seconds: u64) -> StageReport {
+    let kit = FakeKit::new(script);
+    let session = kit.session_on_a_gpu();
+    stages::perform(Stage::Speed, &session, Instant::now() + Duration::from_secs(seconds))
+}
+
+/// Enough for all that the stage `speed` measures: it begins nothing that might not end in time.
+const ENOUGH: u64 = 900;
+
+/// What is compared of each model, in their order.
+const MODELS: [&str; 6] =
+    ["yolov5n fp16", "yolov5s fp16", "yolov5m fp16", "yolov5n fp32", "yolov5s fp32", "yolov5m fp32"];
+
+/// What is said of each of them.
+const VERDICTS: [&str; 4] = [
+    "what limits training is known",
+    "training from memory reaches 95 % of synthetic data",
+    "training from files reaches 90 % of the slower of network and loader",
+    "the GPU is busy for 90 % of training from memory",
+];
+
+/// The verdicts of a model. Each must be there once.
+fn verdicts(report: &StageReport, model: &str) -> [(Outcome, String); 4] {
+    let (model, precision) = model.split_once(' ').unwrap();
+    VERDICTS.map(|verdict| {
+        let what = format!("{model}, 640 px, batch 64, {precision}: {verdict}");
+        let found: Vec<_> = report.checks.iter().filter(|check| check.what == what).collect();
+        assert_eq!(found.len(), 1, "{what} in {report:#?}");
+        (found[0].outcome, found[0].detail.clone())
+    })
+}
+
+fn outcomes(report: &StageReport, model: &str) -> [Outcome; 4] {
+    verdicts(report, model).map(|(outcome, _)| outcome)
+}
+
+#[test]
+fn each_model_and_precision_is_compared_with_the_network_and_the_loader() {
+    use Outcome::{Failed, Passed, Skipped};
+    let report = speed(BENCH, ENOUGH);
+    assert_eq!(report.outcome, Passed, "{report:#?}");
+    for model in MODELS {
+        let details = [
+            "the network",
+            "100.0 %: 64 of 64 images/s",
+            "100.0 %: 64 of 64 images/s of the network alone",
+            "97.0 %",
+        ];
+        assert_eq!(verdicts(&report, model), details.map(|detail| (Passed, detail.to_owned())), "{model}");
+    }
+    // The report's page says what limits each.
+    let page = report::page(&Report { stages: vec![report], ..a_report() });
+    assert!(page.contains("- yolov5s, 640 px, batch 64, fp16: the network limits training\n"), "{page}");
+
+    let report = speed(&bench_with(&["network=80"]), ENOUGH);
+    assert_eq!(report.outcome, Failed);
+    // The loader now is slower than the network, so training from files is compared with it, and the GPU may idle.
+    MODELS.iter().for_each(|model| assert_eq!(outcomes(&report, model), [Passed, Failed, Passed, Skipped]));
+    let report = speed(&bench_with(&["files=57", "memory=60"]), ENOUGH);
+    MODELS.iter().for_each(|model| assert_eq!(outcomes(&report, model), [Passed, Failed, Failed, Passed]));
+}
+
+#[test]
+fn a_gpu_that_idles_where_the_network_limits_does_not_pass() {
+    let kit = FakeKit::new(BENCH);
+    let with = |busy| {
+        let session = kit.session_with(GpuMonitor::made_up(support::h100(), 0, busy));
+        stages::perform(Stage::Speed, &session, Instant::now() + Duration::from_secs(ENOUGH))
+    };
+    let report = with(Some(80));
+    assert_eq!(report.outcome, Outcome::Failed);
+    let expected = (Outcome::Failed, "80.0 %".to_owned());
+    MODELS.iter().for_each(|model| assert_eq!(verdicts(&report, model)[3], expected));
+    // A MIG device does not say.
+    let report = with(None);
+    assert_eq!(report.outcome, Outcome::Passed);
+    MODELS.iter().for_each(|model| assert_eq!(outcomes(&report, model)[3], Outcome::Skipped));
+}
+
+#[test]
+fn a_step_that_waits_for_the_gpu_does_not_pass() {
+    for (waits, detail) in [("0.25", "0.25 waits per step"), ("null", "not reported")] {
+        let report = speed(&bench_with(&[&format!("waits={waits}")]), ENOUGH);
+        assert_eq!(report.outcome, Outcome::Failed);
+        let checks = report.checks.iter().filter(|check| check.what.ends_with("no step waits for the GPU"));
+        let details: Vec<&str> = checks.map(|check| check.detail.as_str()).collect();
+        assert!(
+            details.len() > 3 * MODELS.len() && details.iter().all(|found| *found == detail),
+            "{details:?}"
+        );
+    }
+}
+
 #[test]
 fn the_largest_batch_is_found_by_trial_and_measured() {
-    let kit = FakeKit::new(BENCH);
-    let session = kit.session_on_a_gpu();
-    let report = stages::perform(Stage::Speed, &session, Instant::now() + Duration::from_secs(60));
+    let report = speed(&bench_with(&["without_room=yolov5m"]), ENOUGH);
     assert_eq!(report.outcome, Outcome::Passed, "{report:#?}");
     let found = report.checks.iter().find(|check| check.what == "a batch that fits is found").unwrap();
     assert_eq!(found.detail, "576; 640 does not fit");
-    let step = "yolov5n, 640 px, batch 576, fp32: training from synthetic data";
+    let step = "yolov5n, 640 px, batch 576, fp32: training on synthetic data";
     let figure = |what: &str| {
         let found =
             report.figures.iter().find(|figure| figure.of.as_deref() == Some(step) && figure.what == what);
         found.map(|figure| (figure.value, figure.unit.as_str()))
     };
-    assert_eq!(figure("speed"), Some((576.0, "images/s")));
-    assert_eq!(figure("waits for the GPU"), Some((3.5, "per step")));
+    assert_eq!(figure("speed"), Some((64.0, "images/s")));
+    assert_eq!(figure("waits for the GPU"), Some((0.0, "per step")));
     assert_eq!(figure("launching"), Some((40.0, "% of the time")));
+    assert_eq!(figure("GPU busy"), Some((97.0, "%")));
     let graphs = format!("{step}: what CUDA graphs would gain");
     let graphs = report.checks.iter().find(|check| check.what == graphs).unwrap();
     assert!(graphs.detail.starts_with("CUDA graphs would not pay: "), "{}", graphs.detail);
-    let large = report.checks.iter().find(|check| check.what.starts_with("yolov5m")).unwrap();
-    assert_eq!(large.outcome, Outcome::Skipped);
-    assert_eq!(large.detail, "it does not fit into the memory of this GPU");
+    let large = verdicts(&report, "yolov5m fp16");
+    let why = "it does not fit into the memory of this GPU";
+    assert_eq!(large, [(); 4].map(|()| (Outcome::Skipped, why.to_owned())));
+}
+
+#[test]
+fn what_time_does_not_suffice_for_is_not_finished() {
+    // A model needs 44 s, so there is time for the loader and the first ones.
+    let report = speed(&bench_with(&["pause=0.5"]), 47);
+    assert_eq!(report.outcome, Outcome::Unfinished, "{report:#?}");
+    let why = report.why.clone().unwrap();
+    assert!(why.contains("repeat it with `--only speed` and a higher --limit"), "{why}");
+    let is_open = |model: &&&str| outcomes(&report, model).contains(&Outcome::Unfinished);
+    let unfinished = MODELS.iter().filter(is_open).count();
+    assert!((1..MODELS.len()).contains(&unfinished), "{report:#?}");
+    assert_eq!(outcomes(&report, MODELS[5]), [Outcome::Unfinished; 4]);
+
+    let report = speed(BENCH, 17);
+    let outcome =
+        |what: &str| report.checks.iter().find(|check| check.what == what).map(|check| check.outcome);
+    let fastest = "yolov5s, 640 px, batch 64, fp16, nondeterministic is measured";
+    assert_eq!(outcome(fastest), Some(Outcome::Unfinished), "{report:#?}");
+    assert_eq!(outcome("yolov5n, 640 px, batch 64, fp32 is measured"), Some(Outcome::Unfinished));
+    // What nobody must measure does not count.
+    assert_eq!(outcome("a batch that fits is found"), Some(Outcome::Skipped));
+    assert_eq!(outcome("yolov5n, 640 px, batch 16, fp32 is measured"), Some(Outcome::Skipped));
+    let page = report::page(&Report { stages: vec![report], ..a_report() });
+    assert!(page.starts_with("# Report of the GPU kit\n\nNot finished: speed.\n"), "{page}");
+    assert!(page.contains("## What speed has not finished\n\n- yolov5"), "{page}");
 }
 
 /// A Python with an original that trains twice as fast with AMP.
@@ -196,9 +330,9 @@ echo 'a line of a library'
 echo "{\"images_per_second\":$rate,\"version\":\"7.0.14\",\"torch\":\"2.11.0\",\"numpy\":\"2.4.6\",\"opencv\":\"4.11.0\",\"workers\":1,\"deterministic\":true,\"tf32\":true}"
 "#;
 
-/// The checks and figures of the side-by-side part of a stage `speed` that ran for these seconds.
+/// The report of a stage `original` that ran for these seconds, and its checks and figures.
 fn side_by_side(session: &Session, seconds: u64) -> (StageReport, String) {
-    let report = stages::perform(Stage::Speed, session, Instant::now() + Duration::from_secs(seconds));
+    let report = stages::perform(Stage::Original, session, Instant::now() + Duration::from_secs(seconds));
     let checks = report.checks.iter().filter(|check| check.what.contains("original"));
     let checks = checks.map(|check| format!("{:?}: {}: {}\n", check.outcome, check.what, check.detail));
     let figures = report.figures.iter().filter_map(|figure| {
@@ -211,7 +345,7 @@ fn side_by_side(session: &Session, seconds: u64) -> (StageReport, String) {
 
 #[test]
 fn the_original_is_measured_side_by_side() {
-    let kit = FakeKit::new(BENCH);
+    let kit = FakeKit::new(&bench_with(&["files=16", "memory=16"]));
     kit.add_original(PYTHON);
     let session = kit.session_on_a_gpu();
     let (report, text) = side_by_side(&session, 60);
@@ -243,33 +377,107 @@ fn an_original_that_fails_is_quoted() {
 #[test]
 fn a_machine_that_cannot_run_the_original_is_told_why() {
     let kit = FakeKit::new(BENCH);
-    let skipped = |session: &Session, seconds: u64, why: &str| {
-        let (report, text) = side_by_side(session, seconds);
-        assert_eq!(report.outcome, Outcome::Passed, "{report:#?}");
-        assert!(text.starts_with("Skipped: the Python original side by side: "), "{text}");
-        assert!(text.contains(why), "{text}");
+    let skipped = |why: &str| {
+        let (report, _) = side_by_side(&kit.session(), 60);
+        assert_eq!((report.outcome, report.why.as_deref()), (Outcome::Skipped, Some(why)), "{report:#?}");
     };
-    skipped(&kit.session(), 60, "the kit was packed without --original");
+    skipped("the kit was packed without --original");
     kit.add_original("echo 'error: python3 is another one' >&2; exit 3");
-    skipped(&kit.session(), 60, "side by side: python3 is another one");
-    kit.add_original("sleep 600");
-    skipped(&kit.session(), 10, "of the time of this stage is left, and a round takes about 9 s");
-    skipped(&kit.session(), 14, "the original in fp32 had not ended after 1");
+    skipped("python3 is another one");
     std::fs::remove_file(kit.path().join("python3")).unwrap();
-    skipped(&kit.session(), 60, "there is no `python3`");
+    skipped("there is no `python3`");
 }
 
 #[test]
-fn what_the_time_does_not_suffice_for_is_left_out() {
+fn a_comparison_without_enough_rounds_is_not_finished() {
     let kit = FakeKit::new(BENCH);
-    let report =
-        stages::perform(Stage::Speed, &kit.session_on_a_gpu(), Instant::now() + Duration::from_secs(28));
-    assert_eq!(report.outcome, Outcome::Passed, "{report:#?}");
-    let outcome = |start: &str| {
-        report.checks.iter().find(|check| check.what.starts_with(start)).map(|check| check.outcome)
+    kit.add_original("sleep 600");
+    let unfinished = |seconds: u64, why: &str| {
+        let (report, _) = side_by_side(&kit.session(), seconds);
+        assert_eq!(report.outcome, Outcome::Unfinished, "{report:#?}");
+        let check = report.checks.iter().find(|check| check.outcome == Outcome::Unfinished).unwrap();
+        assert_eq!(check.what, "yolov5n, 64 px, batch 4, images in memory: at least 1 round");
+        assert!(check.detail.contains(why), "{check:?}");
     };
-    assert_eq!(outcome("yolov5n, 640 px, batch 16"), Some(Outcome::Skipped));
-    assert_eq!(outcome("yolov5n, 640 px, batch 64, fp16"), Some(Outcome::Passed));
+    unfinished(10, "of the time of this stage is left, and a round takes about 9 s");
+    unfinished(14, "the original in fp32 had not ended after 1");
+    // On a GPU, three rounds count. The first takes about 4 s, and then too few are left for the second batch.
+    kit.add_original("sleep 2; echo '{\"images_per_second\": 2}'");
+    let (report, text) = side_by_side(&kit.session_on_a_gpu(), 24);
+    assert_eq!(report.outcome, Outcome::Unfinished, "{report:#?}");
+    let open = report.checks.iter().filter(|check| check.what.ends_with(": at least 3 rounds"));
+    assert_eq!(open.map(|check| check.outcome).collect::<Vec<_>>(), [Outcome::Unfinished; 2]);
+    assert!(text.contains("batch 16, images in memory: the original in fp32: speed: 2 images/s"), "{text}");
+}
+
+#[test]
+fn yolo_must_have_room_for_what_the_original_has_trained() {
+    let kit = FakeKit::new(&bench_with(&["without_room=imgsz?640"]));
+    kit.add_original(PYTHON);
+    let (report, text) = side_by_side(&kit.session_on_a_gpu(), 60);
+    assert_eq!(report.outcome, Outcome::Failed, "{report:#?}");
+    assert!(text.is_empty(), "no ratio: {text}");
+    assert!(report.checks.iter().any(|check| check.detail.contains("CUDA out of memory")), "{report:#?}");
+}
+
+#[test]
+fn a_batch_for_which_the_original_has_no_room_is_left_out() {
+    let kit = FakeKit::new(BENCH);
+    let script = "case \"$*\" in *'batch-size 64'*) echo 'error: CUDA out of memory' >&2; exit 1;; esac
+                  echo '{\"images_per_second\": 2}'";
+    kit.add_original(script);
+    let (report, text) = side_by_side(&kit.session_on_a_gpu(), 60);
+    assert_eq!(report.outcome, Outcome::Passed, "{report:#?}");
+    assert!(text.contains("batch 16, images in memory: rounds: 1 "), "{text}");
+    let why = "the original has not enough memory on this GPU for batch 64";
+    assert!(report.checks.iter().any(|check| check.outcome == Outcome::Skipped && check.detail == why));
+}
+
+#[test]
+fn equal_runs_must_have_equal_losses_and_weights() {
+    // Trains, with losses that may depend on the run, and compares weights.
+    let script = |losses: &str, differing: &str| {
+        format!(
+            r#"case "$*" in
+              *weights*--diff*) echo '{{"tensors":{{"only_in":[[],[]],"shapes":[],"types":0,"equal":3,"values":[{differing}]}}}}'; exit;;
+              *) name=$(echo "$*" | sed 's/.*--name \([^ ]*\).*/\1/')
+                 mkdir -p runs/$name && echo "0,{losses},1,1,0,0,0,0,0" >runs/$name/results.csv;;
+            esac"#
+        )
+    };
+    let judged = |script: &str| {
+        let kit = FakeKit::new(script);
+        let session = kit.session_on_a_gpu();
+        let report = stages::perform(Stage::Resume, &session, Instant::now() + Duration::from_secs(60));
+        let what = "two undisturbed runs have equal losses and weights";
+        let check = report.checks.iter().find(|check| check.what == what).unwrap();
+        (check.outcome, check.detail.clone())
+    };
+    let equal = "1 epoch, all numbers are equal".to_owned();
+    assert_eq!(judged(&script("0.5", "")), (Outcome::Passed, equal));
+    let (outcome, detail) = judged(&script("0.${#name}", ""));
+    assert_eq!(outcome, Outcome::Failed);
+    assert!(detail.contains("the first difference is in epoch 0"), "{detail}");
+    let (outcome, detail) = judged(&script("0.5", "{}"));
+    assert_eq!(
+        (outcome, detail.as_str()),
+        (Outcome::Failed, "1 epoch with equal losses, but the weights differ in 1 tensor")
+    );
+}
+
+#[test]
+fn the_batch_that_must_not_fit_follows_the_memory_of_the_gpu() {
+    let kit =
+        FakeKit::new("echo \"$*\" >>calls; echo 'error: CUDA out of memory; lower --batch' >&2; exit 1");
+    let h200 = Gpu { memory: 150_754_820_096, ..support::h100() };
+    let session = kit.session_with(GpuMonitor::made_up(h200, 0, Some(0)));
+    let report = stages::perform(Stage::Memory, &session, Instant::now() + Duration::from_secs(60));
+    let check = &report.checks[0];
+    assert_eq!(check.what, "a batch that does not fit ends in one message that says what to lower");
+    assert_eq!(check.outcome, Outcome::Passed, "{check:?}");
+    let calls = std::fs::read_to_string(session.work.join("calls")).unwrap();
+    let first = calls.lines().next().unwrap();
+    assert!(first.contains("--cfg yolov5x --weights= --imgsz 1280 --batch 151 "), "{first}");
 }
 
 #[test]
@@ -321,9 +529,10 @@ fn no_stage_starts_without_enough_time() {
     let kit = FakeKit::new("exit 0");
     let output = run(&kit, "--rehearse --limit 0");
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("0 of 8 stages passed, 8 not finished"));
     let stages = report_in(kit.path()).stages;
-    assert!(stages.iter().all(|stage| stage.outcome == Outcome::Skipped));
-    let why = "only 0 s of the 0 s of --limit were left, and it needs 30 s";
+    assert!(stages.iter().all(|stage| stage.outcome == Outcome::Unfinished));
+    let why = "only 0 s of the 0 s of --limit were left, and it needs 30 s; `--only doctor` begins with it";
     assert_eq!(stages[0].why.as_deref(), Some(why));
 }
 
@@ -384,6 +593,26 @@ fn a_stage_that_the_limit_cuts_short_is_not_called_failed() {
     let kit = FakeKit::new("exit 1");
     let failed = stages::perform(Stage::Train, &kit.session(), Instant::now() + Duration::from_secs(60));
     assert_eq!(failed.cut_short(570).outcome, Outcome::Failed);
+    // A check that failed before time was over counts.
+    let kit = FakeKit::new("exec sleep 600");
+    kit.write_program("tests/yolo-trainer", "echo 'test result: FAILED. 0 passed; 1 failed'; exit 101");
+    let late = stages::perform(Stage::Train, &kit.session(), Instant::now() + Duration::from_secs(2));
+    assert_eq!(late.outcome, Outcome::TimedOut);
+    assert_eq!(late.cut_short(570).outcome, Outcome::Failed);
+}
+
+#[test]
+fn a_run_that_leaves_something_open_does_not_succeed() {
+    let kit = FakeKit::new("exit 0");
+    kit.write_program("tests/tch-train", "echo 'test result: ok. 3 passed; 0 failed; 0 ignored'");
+    let passed = run(&kit, "--rehearse --only tests");
+    assert_eq!(passed.status.code(), Some(0), "{}", text(&passed.stderr));
+    // The second stage needs more than is left.
+    let open = run(&kit, "--rehearse --only tests,ranks --limit 80");
+    assert_eq!(open.status.code(), Some(4), "{}", text(&open.stderr));
+    assert!(text(&open.stdout).contains("1 of 2 stages passed, 1 not finished, 6 did not run"));
+    let nothing = run(&kit, "--rehearse --only original");
+    assert_eq!(nothing.status.code(), Some(3), "a stage that cannot run: {}", text(&nothing.stdout));
 }
 
 #[test]
@@ -407,6 +636,17 @@ fn reports_of_short_runs_are_joined() {
     let joined = report::merge(&[first.clone(), second.clone()]).unwrap();
     let outcomes: Vec<Outcome> = joined.stages.iter().map(|stage| stage.outcome).collect();
     assert_eq!(outcomes[..2], [Outcome::Passed, Outcome::Passed]);
+
+    // A stage that was cut says nothing against an earlier run of it.
+    report.stages[0].outcome = Outcome::Unfinished;
+    let check = report.stages[1].checks[0].clone();
+    report.stages[3].checks.push(check);
+    support::write(&report, &second);
+    let joined = report::merge(&[first.clone(), second.clone()]).unwrap();
+    assert_eq!(joined.stages[0].outcome, Outcome::Passed);
+    assert_eq!(joined.stages[3].checks.len(), 1, "of two that were cut, the one that says more is kept");
+    let joined = report::merge(&[second.clone(), first.clone()]).unwrap();
+    assert_eq!(joined.stages[3].checks.len(), 1);
 
     report.kit.commit = "0000000".to_owned();
     support::write(&report, &second);
@@ -452,7 +692,7 @@ fn the_documentation_shows_the_committed_report() {
     let report = committed.exists().then(|| report::read(&committed).unwrap());
     if let Some(report) = &report {
         assert!(
-            !report.rehearsal && !report.has_failed(),
+            !report.rehearsal && !report.has_failed() && report.has_run(),
             "docs/gpu/report.json is not a good report of a GPU"
         );
     }

@@ -101,3 +101,26 @@ fn steps_after_the_warm_up_count_and_the_time_between_epochs_does_not() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(text, "[10] 16 4 6.0\n[100] 3428 857 1001.0\n", "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// Folders with 13, 2 and 0 images, and a file that is none.
+const IMAGES: &str = "
+import pathlib, sys, measure
+root = pathlib.Path(sys.argv[1])
+for name, count in ('many', 13), ('few', 2), ('none', 0):
+    (root / name / 'sub').mkdir(parents=True)
+    (root / name / 'notes.txt').touch()
+    for number in range(count):
+        (root / name / 'sub' / f'{number:02}.JPG').touch()
+    print([path.name for path in measure.whole_batches(root / name, 4)])
+";
+
+#[test]
+fn the_images_that_do_not_fill_a_batch_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(output) = python(&["-c", IMAGES, folder.path().to_str().unwrap()]) else { return };
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let [many, few, none] = lines[..] else { panic!("{}", String::from_utf8_lossy(&output.stderr)) };
+    assert!(many.starts_with("['00.JPG', '01.JPG', ") && many.ends_with(", '11.JPG']"), "{many}");
+    assert_eq!((few, none), ("['00.JPG', '01.JPG']", "[]"));
+}

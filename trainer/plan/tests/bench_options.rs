@@ -12,7 +12,9 @@ use yolo_plan::bench_report::{
 };
 use yolo_plan::bench_workers::Why;
 use yolo_plan::device::{Device, Gpu};
-use yolo_plan::options::{BackendOption, BenchOptions, Parallel, TrainOptions, ValOptions, Workers};
+use yolo_plan::options::{
+    BackendOption, BenchOptions, LoaderThreads, Parallel, TrainOptions, ValOptions, Workers,
+};
 use yolo_plan::run::{
     BenchPart, Need, Planned, Planning, RunPlan, Task, plan_batch_memory, plan_loader_threads,
 };
@@ -61,8 +63,11 @@ fn a_benchmark_measures_the_run_that_train_would_plan() {
 fn named_measurements_replace_the_default_of_all() {
     let fixture = Fixture::new();
     let parts = |options| bench_task(&fixture.bench(options).unwrap()).parts.clone();
-    let loader = BenchOptions { loader: true, ..random_weights() };
-    assert_eq!(parts(loader), [BenchPart::Loader]);
+    let loader = |threads| BenchOptions { loader: Some(threads), ..random_weights() };
+    assert_eq!(parts(loader(LoaderThreads::All)), [BenchPart::Loader]);
+    assert_eq!(parts(loader(LoaderThreads::Most)), [BenchPart::Loader]);
+    let is_most = |threads| bench_task(&fixture.bench(loader(threads)).unwrap()).most_workers;
+    assert_eq!([LoaderThreads::All, LoaderThreads::Most].map(is_most), [false, true]);
     let two = BenchOptions { validation: true, training: true, ..random_weights() };
     assert_eq!(parts(two), [BenchPart::Training, BenchPart::Validation]);
 }
@@ -88,6 +93,14 @@ fn each_mistake_has_one_message() {
         (
             BenchOptions { device: value("0"), ..random_weights() },
             "--device 0 needs a GPU, but there is none",
+        ),
+        (
+            BenchOptions {
+                loader: Some(LoaderThreads::Most),
+                workers: Some(Workers::Auto),
+                ..random_weights()
+            },
+            "--loader most contradicts --workers auto",
         ),
         (BenchOptions { cfg: None, ..random_weights() }, "--weights and --cfg are both empty"),
         (BenchOptions { weights: value("gone.pt"), ..random_weights() }, "--weights gone.pt: "),

@@ -15,6 +15,7 @@
 mod checkpoint;
 mod compare;
 mod detection;
+mod deterministic;
 mod gradients;
 mod mixed;
 mod models;

@@ -26,7 +26,7 @@ const COSINE: f64 = 0.98;
 /// A scale with which gradients cannot overflow. The first one is larger, and finds out by skipping steps.
 const SCALE: f64 = 64.0;
 
-fn learner(model: Model, algorithm: Algorithm, precision: Precision) -> Learner {
+pub(crate) fn learner(model: Model, algorithm: Algorithm, precision: Precision) -> Learner {
     let optimizer = Optimizer::new(algorithm, model.state(), 0.01, 0.9, 5e-4).unwrap();
     let ema = Ema::new(&model).unwrap();
     let learner = Learner::new(model, optimizer, Some(ema), SETTINGS, None, false).unwrap();

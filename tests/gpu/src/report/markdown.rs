@@ -22,6 +22,7 @@ pub fn about(report: &Report) -> String {
     text.push_str(&stages(report));
     text.push_str(&how_fast(report));
     text.push_str(&failures(report));
+    text.push_str(&unfinished(report));
     for stage in &report.stages {
         text.push_str(&tables(stage));
     }
@@ -147,6 +148,19 @@ fn checks(report: &Report) -> String {
             );
         }
         text.push('\n');
+    }
+    text
+}
+
+/// What was to be checked, and for which time did not suffice.
+fn unfinished(report: &Report) -> String {
+    let mut text = String::new();
+    for stage in &report.stages {
+        let open = stage.checks.iter().filter(|check| check.outcome == Outcome::Unfinished);
+        let open: Vec<String> = open.map(|check| format!("- {}: {}\n", check.what, check.detail)).collect();
+        if !open.is_empty() {
+            let _ = writeln!(text, "## What {} has not finished\n\n{}", stage.stage.name(), open.concat());
+        }
     }
     text
 }

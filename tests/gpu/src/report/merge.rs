@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::files::read;
-use super::types::{Outcome, Report};
+use super::types::{Outcome, Report, StageReport};
 use crate::error::KitError;
 use crate::stage::Stage;
 
-/// Joins reports, the oldest first: a stage that ran in a later report replaces that of an earlier one.
+/// Joins reports, the oldest first: a stage that ran in a later report replaces that of an earlier one. One that did not
+/// come to its end replaces only another such.
 ///
 /// # Errors
 /// When one is not a report, or they are of different kits or machines.
@@ -50,10 +51,20 @@ fn expect_alike(first: &Path, one: &Report, second: &Path, other: &Report) -> Re
     }
 }
 
+/// Whether a stage says no more than a later one that did not come to its end.
+fn says_no_more(known: &StageReport, later: &StageReport) -> bool {
+    match known.outcome {
+        Outcome::Skipped => true,
+        Outcome::Unfinished => known.checks.len() <= later.checks.len(),
+        Outcome::Passed | Outcome::Failed | Outcome::TimedOut | Outcome::NotBuilt => false,
+    }
+}
+
 fn join(mut report: Report, next: Report) -> Report {
     for stage in next.stages {
         match report.stages.iter_mut().find(|known| known.stage == stage.stage) {
             Some(_) if stage.outcome == Outcome::Skipped => {}
+            Some(known) if stage.outcome == Outcome::Unfinished && !says_no_more(known, &stage) => {}
             Some(known) => *known = stage,
             None => report.stages.push(stage),
         }

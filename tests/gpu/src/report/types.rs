@@ -22,7 +22,8 @@ pub enum Outcome {
     Failed,
     /// Stopped because its time was over.
     TimedOut,
-    /// Stopped because the time of the whole run was over, which says nothing about the stage.
+    /// Stopped, not begun or not measured because time was over, which says nothing about what was to be proven.
+    /// This does not count as passed.
     Unfinished,
     /// The feature does not exist yet. This does not count as passed.
     NotBuilt,
@@ -93,6 +94,12 @@ pub struct Report {
     pub stages: Vec<StageReport>,
 }
 
+impl From<bool> for Outcome {
+    fn from(is_so: bool) -> Self {
+        if is_so { Self::Passed } else { Self::Failed }
+    }
+}
+
 impl Outcome {
     /// As the report's page writes it.
     pub fn text(self) -> &'static str {
@@ -119,12 +126,20 @@ impl StageReport {
         Self { stage, outcome: Outcome::Skipped, why: Some(why.into()), seconds: 0.0, checks, figures, lines }
     }
 
+    /// A stage for which too little time was left.
+    pub fn not_begun(stage: Stage, why: impl Into<String>) -> Self {
+        Self { outcome: Outcome::Unfinished, ..Self::skipped(stage, why) }
+    }
+
     /// The same of a stage whose time was cut by `--limit`: if it ran out of time, that says nothing about
-    /// the stage.
+    /// the stage. A check that had failed before does.
     #[must_use]
     pub fn cut_short(self, limit: u32) -> Self {
         if self.outcome != Outcome::TimedOut {
             return self;
+        }
+        if Self::outcome_of(&self.checks) == Outcome::Failed {
+            return Self { outcome: Outcome::Failed, ..self };
         }
         let why = format!(
             "the {limit} s of --limit were over; repeat it with `--only {}`, and join the reports with `merge`",
@@ -133,10 +148,10 @@ impl StageReport {
         Self { outcome: Outcome::Unfinished, why: Some(why), ..self }
     }
 
-    /// The outcome of a stage with these checks: failed if one failed, passed if one passed.
+    /// The outcome of a stage with these checks: the worst of them. What was left out on purpose does not count.
     pub fn outcome_of(checks: &[Check]) -> Outcome {
         let any = |outcome: Outcome| checks.iter().any(|check| check.outcome == outcome);
-        [Outcome::TimedOut, Outcome::Failed, Outcome::Passed, Outcome::NotBuilt]
+        [Outcome::TimedOut, Outcome::Failed, Outcome::Unfinished, Outcome::NotBuilt, Outcome::Passed]
             .into_iter()
             .find(|&outcome| any(outcome))
             .unwrap_or(Outcome::Skipped)
@@ -151,9 +166,14 @@ impl Report {
 
     /// Whether a stage ran that proves something.
     pub fn has_run(&self) -> bool {
-        self.stages
-            .iter()
-            .any(|stage| matches!(stage.outcome, Outcome::Passed | Outcome::Failed | Outcome::TimedOut))
+        let says_something = |check: &Check| check.outcome == Outcome::Passed || check.outcome.is_failure();
+        let ran = self.stages.iter().filter(|stage| stage.outcome != Outcome::Skipped);
+        ran.into_iter().any(|stage| stage.outcome.is_failure() || stage.checks.iter().any(says_something))
+    }
+
+    /// Whether something is open that was to be proven: for lack of time, or because it does not exist yet.
+    pub fn is_incomplete(&self) -> bool {
+        self.stages.iter().any(|stage| matches!(stage.outcome, Outcome::Unfinished | Outcome::NotBuilt))
     }
 }
 
@@ -168,9 +188,12 @@ mod tests {
 
     #[test]
     fn a_stage_is_as_good_as_its_worst_check() {
-        use Outcome::{Failed, NotBuilt, Passed, Skipped};
+        use Outcome::{Failed, NotBuilt, Passed, Skipped, Unfinished};
         assert_eq!(StageReport::outcome_of(&checks(&[Passed, Failed, NotBuilt])), Failed);
-        assert_eq!(StageReport::outcome_of(&checks(&[Passed, NotBuilt])), Passed);
+        assert_eq!(StageReport::outcome_of(&checks(&[Passed, Failed, Unfinished])), Failed);
+        assert_eq!(StageReport::outcome_of(&checks(&[Passed, Unfinished, Skipped])), Unfinished);
+        assert_eq!(StageReport::outcome_of(&checks(&[Passed, NotBuilt])), NotBuilt);
+        assert_eq!(StageReport::outcome_of(&checks(&[Passed, Skipped])), Passed);
         assert_eq!(StageReport::outcome_of(&checks(&[NotBuilt, Skipped])), NotBuilt);
         assert_eq!(StageReport::outcome_of(&[]), Skipped);
     }

@@ -176,7 +176,8 @@ impl Comparison {
         format!("{}: {}", self.name(), side.name())
     }
 
-    fn name(&self) -> String {
+    /// What all sides have in common.
+    pub(super) fn name(&self) -> String {
         format!("yolov5n, {} px, batch {}, images in memory", self.size, self.batch)
     }
 

@@ -1,13 +1,13 @@
 //! The largest batch that fits into the memory of the GPU: found by trial, because what a batch needs
 //! depends on the algorithms that cuDNN chooses.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::bench;
 use crate::stage_run::{StageRun, Stop};
 
 /// The model.
-const MODEL: &str = "yolov5n";
+pub(super) const MODEL: &str = "yolov5n";
 /// The first batch that is tried on a GPU, and the largest.
 const GPU: (u32, u32) = (128, 4096);
 /// The same in a rehearsal.
@@ -17,24 +17,27 @@ const MULTIPLE: u32 = 16;
 /// The search ends when the next batch would be larger by less than this part.
 const PART: u32 = 8;
 /// No trial begins with less time.
-pub(super) const TIME_OF_A_TRIAL: Duration = Duration::from_secs(20);
+const TIME_OF_A_TRIAL: Duration = Duration::from_secs(20);
 
 /// How a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct Search {
     /// The largest batch that was seen to fit.
-    pub(super) batch: u32,
+    pub(super) best: Option<u32>,
     /// The smallest batch that was seen not to fit.
     pub(super) too_large: Option<u32>,
+    /// Whether all was tried. If not, time was over, or a trial failed for another reason, which a check reports.
+    pub(super) is_over: bool,
 }
 
-/// Finds the batch. `None`: not even one image fits, or a trial failed for another reason, which a check
-/// reports.
-pub(super) fn find(stage: &mut StageRun<'_>) -> Result<Option<Found>, Stop> {
+/// Searches for at most this long.
+pub(super) fn find(stage: &mut StageRun<'_>, time: Duration) -> Result<Search, Stop> {
     let (first, last) = stage.session.scale.of(GPU, REHEARSAL);
     let multiple = stage.session.scale.of(MULTIPLE, 1);
+    let until = Instant::now() + time;
     search(first, last, multiple, |batch| {
-        if stage.time_left() < TIME_OF_A_TRIAL {
+        let left = stage.time_left().min(until.saturating_duration_since(Instant::now()));
+        if left < TIME_OF_A_TRIAL {
             return Ok(None);
         }
         trial(stage, batch)
@@ -60,17 +63,17 @@ fn search<E>(
     last: u32,
     multiple: u32,
     mut fits: impl FnMut(u32) -> Result<Option<bool>, E>,
-) -> Result<Option<Found>, E> {
+) -> Result<Search, E> {
     let (mut batch, mut best, mut too_large) = (first, None, None);
     while let Some(next) = next(batch, best, too_large, last, multiple) {
         batch = next;
         match fits(batch)? {
             Some(true) => best = Some(batch),
             Some(false) => too_large = Some(batch),
-            None => break,
+            None => return Ok(Search { best, too_large, is_over: false }),
         }
     }
-    Ok(best.map(|batch| Found { batch, too_large }))
+    Ok(Search { best, too_large, is_over: true })
 }
 
 /// The next batch to try; `None` if the search is over.
@@ -92,7 +95,7 @@ mod tests {
     use super::*;
 
     /// Searches where `limit` images fit, and returns what was tried too.
-    fn searched(limit: u32, trials: usize) -> (Option<Found>, Vec<u32>) {
+    fn searched(limit: u32, trials: usize) -> (Search, Vec<u32>) {
         let mut tried = Vec::new();
         let found = search::<()>(128, 4096, 16, |batch| {
             tried.push(batch);
@@ -101,29 +104,36 @@ mod tests {
         (found.unwrap(), tried)
     }
 
+    fn over(best: Option<u32>, too_large: Option<u32>) -> Search {
+        Search { best, too_large, is_over: true }
+    }
+
     #[test]
     fn the_batch_is_doubled_and_then_narrowed() {
         let (found, tried) = searched(700, 99);
         assert_eq!(tried, [128, 256, 512, 1024, 768, 640, 704]);
-        assert_eq!(found, Some(Found { batch: 640, too_large: Some(704) }));
+        assert_eq!(found, over(Some(640), Some(704)));
     }
 
     #[test]
     fn on_a_small_gpu_the_batch_is_halved() {
         let (found, tried) = searched(20, 99);
         assert_eq!(tried, [128, 64, 32, 16]);
-        assert_eq!(found, Some(Found { batch: 16, too_large: Some(32) }));
-        assert_eq!(searched(0, 99).0, None);
+        assert_eq!(found, over(Some(16), Some(32)));
+        assert_eq!(searched(0, 99).0, over(None, Some(1)));
     }
 
     #[test]
     fn a_batch_that_always_fits_ends_the_search() {
-        assert_eq!(searched(u32::MAX, 99).0, Some(Found { batch: 4096, too_large: None }));
+        assert_eq!(searched(u32::MAX, 99).0, over(Some(4096), None));
     }
 
     #[test]
     fn what_is_known_counts_when_time_is_over() {
-        assert_eq!(searched(700, 2).0, Some(Found { batch: 256, too_large: None }));
-        assert_eq!(searched(700, 0).0, None);
+        let stopped = |best, too_large| Search { best, too_large, is_over: false };
+        assert_eq!(searched(700, 2).0, stopped(Some(256), None));
+        assert_eq!(searched(700, 0).0, stopped(None, None));
+        // Not a GPU on which nothing fits.
+        assert_eq!(searched(20, 2).0, stopped(None, Some(64)));
     }
 }

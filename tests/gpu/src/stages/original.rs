@@ -5,7 +5,7 @@
 use std::io;
 use std::time::Duration;
 
-use yolo_base::format::duration;
+use yolo_base::format::{count, duration};
 
 use super::bench;
 use super::comparison::{Comparison, Precision, Program, Side};
@@ -13,12 +13,12 @@ use crate::invocation::{Ended, Invocation};
 use crate::session::Session;
 use crate::stage_run::{StageRun, Stop};
 
-/// What is skipped if it cannot be compared.
-const WHAT: &str = "the Python original side by side";
 /// The exit status of its script when this Python cannot run it.
 const CANNOT_RUN: i32 = 3;
 /// Data loader threads of `yolo` and processes of the original, as both have by default on many cores.
 const WORKERS: usize = 8;
+/// Rounds of which the median counts.
+const FEWEST: usize = 3;
 /// The time that must remain for the end of the stage.
 const RESERVE: Duration = Duration::from_secs(3);
 
@@ -26,8 +26,10 @@ const RESERVE: Duration = Duration::from_secs(3);
 enum End {
     /// All are done.
     Complete,
-    /// The time left is too short, or this machine cannot run the original.
-    Because(String),
+    /// The time left is too short.
+    NoTime(String),
+    /// This machine cannot run the original.
+    CannotRun(String),
     /// A program failed, which a check says.
     Failed,
 }
@@ -35,26 +37,49 @@ enum End {
 /// Compares, for as many rounds as the time allows. On the CPU, both are in fp32.
 pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
     if stage.session.kit.original().is_none() {
-        stage.skip(WHAT, "the kit was packed without --original");
-        return Ok(());
+        return Err(Stop::CannotRun("the kit was packed without --original".to_owned()));
     }
+    make_data_set(stage)?;
     let scale = &stage.session.scale;
     let size = scale.of(640, 64);
     let sides = Side::all(scale.of(true, false), !scale.rehearsal);
     let batches: &[u32] = scale.of(&[16, 64], &[4]);
     let mut comparisons: Vec<Comparison> =
         batches.iter().map(|&batch| Comparison::new(size, batch, sides.clone())).collect();
-    let rounds = if scale.full { 5 } else { scale.of(3, 2) };
+    let (rounds, fewest) = if scale.full { (5, FEWEST) } else { scale.of((3, FEWEST), (2, 1)) };
     let end = all_rounds(stage, &mut comparisons, rounds)?;
-    for comparison in comparisons.iter().filter(|comparison| comparison.rounds() > 0) {
-        comparison.note(stage);
+    for comparison in &comparisons {
+        if comparison.rounds() > 0 {
+            comparison.note(stage);
+        }
+        if let End::NoTime(why) = &end
+            && comparison.rounds() < fewest
+        {
+            let what = format!("{}: at least {}", comparison.name(), count(fewest, "round"));
+            stage.unfinished(what, format!("{}: {why}", comparison.rounds()));
+        }
     }
-    if let End::Because(why) = end
-        && comparisons.iter().any(|comparison| comparison.rounds() == 0)
-    {
-        stage.skip(WHAT, why);
+    match end {
+        End::CannotRun(why) if comparisons.iter().all(|comparison| comparison.rounds() == 0) => {
+            Err(Stop::CannotRun(why))
+        }
+        // What was compared before counts.
+        End::CannotRun(why) => {
+            stage.skip("the original is measured with every batch", why);
+            Ok(())
+        }
+        End::Complete | End::NoTime(_) | End::Failed => Ok(()),
     }
-    Ok(())
+}
+
+/// The built-in data set exists once `yolo` has used it.
+fn make_data_set(stage: &mut StageRun<'_>) -> Result<(), Stop> {
+    if stage.session.data_file().is_file() {
+        return Ok(());
+    }
+    let invocation = bench::invocation(stage.session, "yolov5n", 64, 4, 1, "--synthetic");
+    let ended = stage.run(invocation)?;
+    stage.require_success("`yolo` makes the built-in data set", &ended)
 }
 
 fn all_rounds(stage: &mut StageRun<'_>, comparisons: &mut [Comparison], rounds: usize) -> Result<End, Stop> {
@@ -74,9 +99,9 @@ fn one_round(stage: &mut StageRun<'_>, comparison: &mut Comparison) -> Result<En
     let (left, expected) = (stage.time_left(), comparison.expected_time());
     if left < expected + RESERVE {
         let [left, expected] = [left, expected].map(|time| duration(time.as_secs_f64()));
-        return Ok(End::Because(format!(
+        return Ok(End::NoTime(format!(
             "{left} of the time of this stage is left, and a round takes about {expected}; \
-             `--only speed` has more, with --full and a higher --limit even more"
+             `--only original` with a higher --limit has more"
         )));
     }
     let mut round = Vec::new();
@@ -88,7 +113,7 @@ fn one_round(stage: &mut StageRun<'_>, comparison: &mut Comparison) -> Result<En
         };
         let ended = match stage.run_for(invocation, limit) {
             Err(Stop::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(End::Because("there is no `python3`".to_owned()));
+                return Ok(End::CannotRun("there is no `python3`".to_owned()));
             }
             ended => ended?,
         };
@@ -118,19 +143,20 @@ fn why_no_result(
     }
     if ended.status.is_none() {
         let time = duration(ended.seconds);
-        return Some(End::Because(format!(
+        return Some(End::NoTime(format!(
             "{} had not ended after {time}, at the end of the stage",
             side.name()
         )));
     }
-    if bench::ran_out_of_memory(ended) {
-        return Some(End::Because(format!(
-            "batch {} does not fit into the memory of this GPU",
+    // `yolo` must train what the original has just trained in the same memory.
+    if side.program == Program::Original && bench::ran_out_of_memory(ended) {
+        return Some(End::CannotRun(format!(
+            "the original has not enough memory on this GPU for batch {}",
             comparison.batch
         )));
     }
     if side.program == Program::Original && ended.code() == Some(CANNOT_RUN) {
-        return Some(End::Because(ended.message().trim_start_matches("error: ").to_owned()));
+        return Some(End::CannotRun(ended.message().trim_start_matches("error: ").to_owned()));
     }
     stage.check_success(comparison.name_of(side), ended);
     Some(End::Failed)

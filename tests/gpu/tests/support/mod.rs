@@ -5,9 +5,10 @@
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gpu_kit::gpus::Gpu;
+use gpu_kit::gpus::{Gpu, GpuMonitor};
 use gpu_kit::kit::{Kit, Manifest};
 use gpu_kit::libtorch::Libtorch;
 use gpu_kit::machine::Machine;
@@ -77,9 +78,14 @@ impl FakeKit {
         self.session_of(true)
     }
 
-    /// What the kit does on a machine with a GPU, but nothing watches the GPU.
+    /// What the kit does on a machine with a GPU that is busy for 97 % of the time.
     pub fn session_on_a_gpu(&self) -> Session {
-        self.session_of(false)
+        self.session_with(GpuMonitor::made_up(h100(), 1 << 30, Some(97)))
+    }
+
+    /// As [`Self::session_on_a_gpu`], with a GPU that is watched by this.
+    pub fn session_with(&self, monitor: GpuMonitor) -> Session {
+        Session { monitor: Some(Arc::new(monitor)), ..self.session_of(false) }
     }
 
     fn session_of(&self, is_rehearsal: bool) -> Session {
@@ -101,6 +107,11 @@ impl FakeKit {
             log: Cell::new(0),
         }
     }
+}
+
+/// A GPU.
+pub fn h100() -> Gpu {
+    Gpu { index: 0, name: "NVIDIA H100 80GB HBM3".to_owned(), memory: 80 << 30, capability: "9.0".to_owned() }
 }
 
 fn manifest() -> Manifest {
@@ -143,6 +154,7 @@ pub fn a_report() -> Report {
         checks: vec![
             check("yolov5n, batch 16: what limits training is known", Outcome::Passed, "the network"),
             check("mixed precision", Outcome::NotBuilt, "this `yolo` has no mixed precision"),
+            check("yolov5m, batch 64 is measured", Outcome::Unfinished, "the time is almost over"),
         ],
         figures: vec![
             figure(files, "speed", 812.4, "images/s"),
@@ -181,12 +193,7 @@ pub fn a_report() -> Report {
             cpu: "AMD EPYC 9554".to_owned(),
             cores: 16,
             memory: 128 << 30,
-            gpus: vec![Gpu {
-                index: 0,
-                name: "NVIDIA H100 80GB HBM3".to_owned(),
-                memory: 80 << 30,
-                capability: "9.0".to_owned(),
-            }],
+            gpus: vec![h100()],
             driver: Some("580.95.05".to_owned()),
             libtorch: "2.11.0+cu130".to_owned(),
         },

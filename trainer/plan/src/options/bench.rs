@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use serde::Serialize;
 
 use super::train::{Cache, PrecisionOption, TrainOptions};
@@ -48,9 +48,9 @@ pub struct BenchOptions {
     /// Measure training on a single batch that stays on the device, so that nothing waits for the loader
     #[arg(long, help_heading = "Measurements [default: all]")]
     pub synthetic: bool,
-    /// Measure the data loader alone, with 1, 2, 4, … threads up to --workers
-    #[arg(long, help_heading = "Measurements [default: all]")]
-    pub loader: bool,
+    /// Measure the data loader alone: with 1, 2, 4, … threads up to --workers (all, also if no value is given), or only with --workers (most)
+    #[arg(long, value_name = "THREADS", num_args = 0..=1, default_missing_value = "all", help_heading = "Measurements [default: all]")]
+    pub loader: Option<LoaderThreads>,
     /// Measure validation
     #[arg(long, help_heading = "Measurements [default: all]")]
     pub validation: bool,
@@ -81,6 +81,15 @@ pub struct BenchOptions {
     /// Reuse the folder if it exists
     #[arg(long, help_heading = "Output")]
     pub exist_ok: bool,
+}
+
+/// With how many threads the loader alone is measured: 1, 2, 4 and so on up to those of training, or only these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "documented above; clap would make long help of it")]
+pub enum LoaderThreads {
+    All,
+    Most,
 }
 
 impl BenchOptions {

@@ -14,7 +14,7 @@ mod workers;
 
 use clap::Args as _;
 
-pub use bench::BenchOptions;
+pub use bench::{BenchOptions, LoaderThreads};
 pub use export::{ExportOptions, Yolov5ExportOptions};
 pub use predict::PredictOptions;
 pub use train::{

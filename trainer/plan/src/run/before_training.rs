@@ -29,8 +29,14 @@ pub fn plan_loader_threads(run: &RunPlan, run_dir: PathBuf) -> Option<RunPlan> {
     };
     let alone = Ranks { cpus: ranks.cpus.get(rank).cloned().into_iter().collect(), ..alone };
     let (parts, seconds) = (vec![BenchPart::Synthetic, BenchPart::Loader], SECONDS);
-    let task =
-        BenchTask { training: of_one_rank(task, share), parts, seconds, rounds: 0, choose_workers: true };
+    let task = BenchTask {
+        training: of_one_rank(task, share),
+        parts,
+        seconds,
+        rounds: 0,
+        choose_workers: true,
+        most_workers: false,
+    };
     Some(RunPlan::new(alone, run_dir, Task::Bench(Box::new(task))))
 }
 
@@ -63,7 +69,7 @@ pub fn plan_batch_memory(run: &RunPlan, inventory: &Inventory, run_dir: PathBuf)
     let training =
         TrainTask { parallel: Parallel::Ddp, ..of_one_rank(task, SIZES.into_iter().max().unwrap_or(1)) };
     let (parts, seconds) = (vec![BenchPart::Memory], SECONDS);
-    let bench = BenchTask { training, parts, seconds, rounds: 0, choose_workers: false };
+    let bench = BenchTask { training, parts, seconds, rounds: 0, choose_workers: false, most_workers: false };
     Some(BatchMeasurement {
         plan: RunPlan::new(alone(&run.ranks, device), run_dir, Task::Bench(Box::new(bench))),
         device,

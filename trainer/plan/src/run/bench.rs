@@ -8,7 +8,7 @@ use super::train::{TrainTask, plan_train};
 use super::train_checks::positive;
 use super::{PlanContext, Planning, Task};
 use crate::error::PlanError;
-use crate::options::{BenchOptions, Workers};
+use crate::options::{BenchOptions, LoaderThreads, Workers};
 use crate::{batch, device};
 
 /// Seconds per measurement: enough for several steps of a large model on a CPU.
@@ -32,6 +32,9 @@ pub struct BenchTask {
     /// Whether loaders with more and more threads are measured only until one suffices.
     #[serde(default)]
     pub choose_workers: bool,
+    /// Whether the loader is measured with the threads of training only.
+    #[serde(default)]
+    pub most_workers: bool,
 }
 
 /// What a benchmark can measure.
@@ -64,6 +67,12 @@ impl BenchTask {
 pub fn plan_bench(options: &BenchOptions, context: &PlanContext) -> Result<Planning, PlanError> {
     let seconds = seconds(options)?;
     let choose_workers = options.workers == Some(Workers::Auto);
+    let most_workers = options.loader == Some(LoaderThreads::Most);
+    if choose_workers && most_workers {
+        return Err(PlanError::usage(
+            "--loader most contradicts --workers auto, which measures more and more threads",
+        ));
+    }
     if let Some(images) = options.batch_size {
         batch::check(images, 1)?;
     }
@@ -74,8 +83,8 @@ pub fn plan_bench(options: &BenchOptions, context: &PlanContext) -> Result<Plann
     {
         let training = TrainTask::clone(training);
         let parts = parts(options, choose_workers);
-        planned.plan.task =
-            Task::Bench(Box::new(BenchTask { training, parts, seconds, rounds: 0, choose_workers }));
+        let task = BenchTask { training, parts, seconds, rounds: 0, choose_workers, most_workers };
+        planned.plan.task = Task::Bench(Box::new(task));
     }
     Ok(planning)
 }
@@ -91,7 +100,7 @@ fn parts(options: &BenchOptions, choose_workers: bool) -> Vec<BenchPart> {
     let all = [
         (options.training, BenchPart::Training),
         (options.synthetic || choose_workers, BenchPart::Synthetic),
-        (options.loader || choose_workers, BenchPart::Loader),
+        (options.loader.is_some() || choose_workers, BenchPart::Loader),
         (options.validation, BenchPart::Validation),
     ];
     let none_named = all.iter().all(|(named, _)| !named);

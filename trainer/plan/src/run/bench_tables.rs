@@ -99,7 +99,14 @@ pub fn plan_bench_tables(options: &BenchOptions, context: &PlanContext) -> Resul
             // The advice is for a run, and not for a measurement with all sizes.
             let advice = sync_bn_advice(false, &training.shares(count));
             planned.notes.retain(|note| Some(note) != advice.as_ref());
-            let task = BenchTask { training, parts, seconds, rounds: ROUNDS, choose_workers: false };
+            let task = BenchTask {
+                training,
+                parts,
+                seconds,
+                rounds: ROUNDS,
+                choose_workers: false,
+                most_workers: false,
+            };
             planned.plan.task = Task::Bench(Box::new(task));
         }
         add_new(&mut tables.warnings, planned.warnings);

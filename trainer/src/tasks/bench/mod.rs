@@ -84,10 +84,12 @@ fn measure_training(
 ) -> Result<(), TrainError> {
     let training = &task.training;
     context.reporter.phase("reading labels");
-    let samples: Arc<[Sample]> = read_split(context, training, "train", &training.data.train)?.samples.into();
+    let mut samples = read_split(context, training, "train", &training.data.train)?.samples;
     if task.measures(BenchPart::Training) && samples.len() < training.batch {
         context.reporter.warning(smaller_steps(samples.len(), training.batch));
     }
+    samples.truncate(whole_batches(samples.len(), training.batch));
+    let samples: Arc<[Sample]> = samples.into();
     let loader = train_loader(context, training, samples, model.largest_stride())?;
     loader.take_warnings().into_iter().for_each(|message| context.reporter.warning(message));
     let mut stream = Stream::new(loader);
@@ -117,7 +119,7 @@ fn measure_training(
 }
 
 /// Measures the loader with more and more threads: up to those of training, or only until they suffice for
-/// a network that takes `network` images per second.
+/// a network that takes `network` images per second. Or with those of training alone.
 fn measure_loaders(
     context: &Context,
     task: &BenchTask,
@@ -127,7 +129,8 @@ fn measure_loaders(
 ) -> Result<(), TrainError> {
     let most = task.training.workers;
     let mut measured = Vec::new();
-    for workers in loader::thread_counts(most) {
+    let counts = if task.most_workers { vec![most] } else { loader::thread_counts(most) };
+    for workers in counts {
         if task.choose_workers && bench_workers::next(&measured, network, most) != Some(workers) {
             break;
         }
@@ -144,6 +147,16 @@ fn measure_loaders(
     Ok(())
 }
 
+/// How many of these images are measured: as many as fill whole batches, or all if they are fewer than a batch. A step
+/// with the few images that are left over at the end of an epoch takes a small model on a GPU nearly as long as a whole
+/// one, so training on few images would look slower than its network and its loader, which have none.
+fn whole_batches(images: usize, batch: usize) -> usize {
+    match images / batch.max(1) {
+        0 => images,
+        batches => batches * batch,
+    }
+}
+
 /// Why training on files is not measured with the batch that was asked for.
 fn smaller_steps(images: usize, batch: usize) -> String {
     format!(
@@ -154,4 +167,17 @@ fn smaller_steps(images: usize, batch: usize) -> String {
 
 fn report(context: &Context, measurement: Measurement) {
     context.reporter.send(&Event::BenchMeasured { measurement });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_that_do_not_fill_a_batch_are_left_out() {
+        assert_eq!(whole_batches(205, 64), 192);
+        assert_eq!(whole_batches(192, 64), 192);
+        assert_eq!(whole_batches(63, 64), 63, "a smaller batch is better than none");
+        assert_eq!([whole_batches(0, 64), whole_batches(5, 1)], [0, 5]);
+    }
 }

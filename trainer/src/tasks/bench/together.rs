@@ -13,7 +13,7 @@ use yolo_plan::run::{BenchPart, BenchTask};
 use super::memory::peak_memory;
 use super::steps::Steps;
 use super::stream::Stream;
-use super::{numbers, validation};
+use super::{numbers, validation, whole_batches};
 use crate::error::TrainError;
 use crate::model::Model;
 use crate::rank::context::Context;
@@ -30,7 +30,7 @@ pub(super) fn measure(
     let training = &task.training;
     let stride = model.largest_stride();
     context.reporter.phase("reading labels");
-    let samples: Arc<[Sample]> = read_split(context, training, "train", &training.data.train)?.samples.into();
+    let mut samples = read_split(context, training, "train", &training.data.train)?.samples;
     let training_images = samples.len();
     let synthetic = task.measures(BenchPart::Synthetic);
     if !synthetic && training_images < training.batch {
@@ -41,6 +41,8 @@ pub(super) fn measure(
         ))
         .with_hint("measure smaller batches, or training without the loader (--synthetic)"));
     }
+    samples.truncate(whole_batches(training_images, training.batch));
+    let samples: Arc<[Sample]> = samples.into();
     let mut stream = Stream::new(train_loader(context, training, samples, stride)?);
     context.reporter.phase("loading images for the first time");
     stream.warm_up(if training.cache.is_some_and(Cache::keeps_all) { Duration::MAX } else { time })?;
