@@ -2,7 +2,7 @@
 //! also the extensions by which files count as pictures and videos.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::dataset::{IMAGE_EXTENSIONS, is_image};
 use crate::error::PlanError;
@@ -46,12 +46,10 @@ pub(super) fn is_pattern(source: &str) -> bool {
 /// The pictures and videos that match a pattern with `*`, `?`, `[…]` or `**` in a folder, whose own name is no pattern;
 /// of a folder that does, those in it. As in Python, a hidden file matches only a pattern that begins with a dot.
 pub(super) fn of_pattern(source: &str, folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
-    let folder_path = folder;
-    let folder = folder.to_str().ok_or_else(|| does_not_exist(source))?;
+    let name = folder.to_str().ok_or_else(|| does_not_exist(source))?;
     // Without the `.` of `./photos`: the paths of its pictures are shown.
-    let pattern: PathBuf = Path::new(&glob::Pattern::escape(folder)).join(source).components().collect();
-    let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
-    let matches = glob::glob_with(&pattern.to_string_lossy(), options).map_err(|error| {
+    let pattern: PathBuf = Path::new(&glob::Pattern::escape(name)).join(source).components().collect();
+    let matches = glob::glob(&pattern.to_string_lossy()).map_err(|error| {
         PlanError::usage(format!("--source {source} is not a valid pattern: {error}"))
             .with_hint("put [ and ] around characters that stand for themselves: [*]")
     })?;
@@ -59,9 +57,13 @@ pub(super) fn of_pattern(source: &str, folder: &Path) -> Result<Vec<PathBuf>, Pl
     // A folder that cannot be listed has no pictures that could be read.
     let fixed =
         Path::new(source).components().take_while(|part| !is_pattern(&part.as_os_str().to_string_lossy()));
-    let mut loops = Loops { base: folder_path.join(fixed.collect::<PathBuf>()), known: BTreeMap::new() };
+    let base = folder.join(fixed.collect::<PathBuf>());
+    // glob's own option for this loses files that the pattern asks for, and panics at names that are not UTF-8.
+    let asks_for_hidden = Path::new(source).components().any(is_hidden);
+    let mut loops = Loops { base: base.clone(), known: BTreeMap::new() };
     for path in matches.filter_map(Result::ok) {
-        if path.parent().is_some_and(|parent| loops.has(parent)) {
+        let found_hidden = path.strip_prefix(&base).is_ok_and(|rest| rest.components().any(is_hidden));
+        if found_hidden && !asks_for_hidden || path.parent().is_some_and(|parent| loops.has(parent)) {
             continue;
         }
         if path.is_dir() {
@@ -71,6 +73,11 @@ pub(super) fn of_pattern(source: &str, folder: &Path) -> Result<Vec<PathBuf>, Pl
         }
     }
     Ok(sorted(found))
+}
+
+/// Whether a name begins with a dot.
+fn is_hidden(part: Component<'_>) -> bool {
+    matches!(part, Component::Normal(name) if name.as_encoded_bytes().starts_with(b"."))
 }
 
 /// The folders that a link leads back to: `**` would find the files in them again and again.
