@@ -173,7 +173,7 @@ impl Yolov5OnlyArgs {
         }
         if let Some(option) = self.package.account() {
             return error(
-                format!("{option}: yolo uses no hubs that need an account"),
+                format!("{option}: yolo does not download from hubs that need an account"),
                 "omit it, and download the data set before the run",
             );
         }
@@ -255,7 +255,7 @@ mod tests {
         assert!(parsed("--bucket=").refuse().is_ok(), "what train.py has by default");
         assert_eq!(refused("--bucket gs://mine").to_string(), "--bucket gs://mine: yolo uploads nothing");
         let uploads = "yolo uploads nothing";
-        let account = "yolo uses no hubs that need an account";
+        let account = "yolo does not download from hubs that need an account";
         for (option, why) in [
             ("--s3_upload_dir s3://mine", uploads),
             ("--hf_model_id me/cells", uploads),

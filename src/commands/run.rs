@@ -170,7 +170,7 @@ impl Run<'_> {
             printer.say(format_args!("run folder {}", plan.run_dir.display()));
             let result = self.launch_and_show(None, &plan, &plan_file, &programs, printer);
             let came_to_nothing = match &result {
-                Ok(status) => *status == exit::FAILURE,
+                Ok(status) => *status != exit::SUCCESS,
                 Err(error) => !log_explains(error),
             };
             // Of other tasks, the report says what was tried.

@@ -284,6 +284,7 @@ fn of_tensors(tensors: &TensorDifferences, verbose: bool) -> Vec<String> {
     }
     let compared = tensors.equal + tensors.values.len();
     lines.push(match tensors.values.len() {
+        0 if compared == 0 => "no tensors of the same name and shape".to_owned(),
         0 => format!("{} compared, all values equal", count(compared, "tensor")),
         different => format!("{} compared, {different} with different values:", count(compared, "tensor")),
     });

@@ -72,7 +72,7 @@ pub(super) fn of_onnx(
 ) -> Vec<Opener> {
     let is_own = |domain: &str| matches!(domain, "" | "ai.onnx");
     let own = opsets.iter().find(|(domain, _)| is_own(domain)).map(|(_, version)| format!("opset {version}"));
-    let foreign = opsets.keys().any(|domain| !is_own(domain));
+    let foreign = opsets.keys().any(|domain| !is_own(domain) && !domain.starts_with("ai.onnx."));
     let needed: Vec<String> =
         own.into_iter().chain(foreign.then(|| "operations that are not ONNX's own".to_owned())).collect();
     let needed = (!needed.is_empty()).then(|| format!("if they know {}", yolo_base::format::list(&needed)));

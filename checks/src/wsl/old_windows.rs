@@ -1,11 +1,11 @@
-//! Which Windows is too old for WSL 2, and what to do about it. The doctor and setup follow this one rule.
+//! Which Windows is too old for today's WSL 2, and what to do about it. The doctor and setup follow this one rule.
 
 /// The first build of Windows with `wsl --install`, which the WSL of today needs as well: Windows 10 version 2004.
 const LEAST_BUILD: u32 = 19041;
 /// The builds of the LTSC editions before it, of 2015, 2016 and 2019. Others of these builds are rare by now.
 const LTSC: [u32; 3] = [10240, 14393, 17763];
 
-/// A Windows that is too old for WSL 2.
+/// A Windows that is too old for today's WSL 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OldWindows {
     build: u32,

@@ -10,7 +10,8 @@ pub(crate) fn diff(a: &OnnxDescription, b: &OnnxDescription) -> (Vec<Difference>
     let [named_a, named_b] =
         [a, b].map(|file| file.tensors_read.named.iter().map(|(name, data)| (name.as_str(), data)).collect());
     let mut found = different(facts(a), facts(b));
-    // Which operations there are is a fact each; here they are the same, and do something else.
+    // How often each operation occurs is a fact of its own. If these are equal, the difference is in the order, the
+    // connections or the attributes.
     if a.operations == b.operations && a.operations_sha256 != b.operations_sha256 {
         found.push(Difference {
             what: "order, connections or attributes of the operations (SHA-256)".to_owned(),
@@ -20,7 +21,7 @@ pub(crate) fn diff(a: &OnnxDescription, b: &OnnxDescription) -> (Vec<Difference>
     let all_read = a.tensors_read.unread.is_empty() && b.tensors_read.unread.is_empty();
     if !all_read && a.tensors_sha256 != b.tensors_sha256 {
         found.push(Difference {
-            what: "all tensors, of which the values of some cannot be read (SHA-256)".to_owned(),
+            what: "tensors, some of which cannot be read (SHA-256)".to_owned(),
             values: [first_digits(&a.tensors_sha256), first_digits(&b.tensors_sha256)],
         });
     }

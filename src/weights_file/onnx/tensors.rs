@@ -1,5 +1,6 @@
 //! The tensors of an ONNX file with their values (`TensorProto` of `onnx.proto`). Most programs write values as raw bytes,
-//! some as fields of a type. What is kept is bounded by the size of the file; values in other files are not followed.
+//! some as fields of a type. What is kept is bounded by the size of the file and a fixed number of integers; values in
+//! other files are not followed.
 
 use std::collections::HashSet;
 
@@ -9,8 +10,8 @@ use crate::weights_file::protobuf::{Damaged, Field, Fields, numbers};
 
 /// Most dimensions of a tensor.
 pub(super) const DIMENSIONS: usize = 64;
-/// Most values that are written as integers of any length. In memory they take more room than in the file, and large
-/// tensors are written as bytes.
+/// Most values in a file that are written as integers of any length. In memory they take up to eight times their room, and
+/// large tensors are written as bytes.
 const INTEGERS: usize = 1 << 20;
 
 /// The tensors of a graph.
@@ -21,6 +22,8 @@ pub(crate) struct Tensors {
     /// Those whose values are in another file or of a type that is not read.
     pub(crate) unread: Vec<String>,
     names: HashSet<String>,
+    /// The values so far that are written as integers.
+    integers: usize,
 }
 
 /// What is counted of a tensor.
@@ -61,7 +64,7 @@ impl Tensors {
             elements: written.shape.iter().fold(1, |all: u64, side| all.saturating_mul(*side as u64)),
         };
         self.names.insert(written.name.clone());
-        match written.data(counted.elements) {
+        match written.data(counted.elements, &mut self.integers) {
             Some(data) => self.named.push((written.name, data)),
             None => self.unread.push(written.name),
         }
@@ -81,8 +84,9 @@ struct Written<'a> {
 }
 
 impl Written<'_> {
-    /// Its values; `None` if they are elsewhere or of another type.
-    fn data(&self, elements: u64) -> Option<TensorData> {
+    /// Its values; `None` if they are elsewhere, of another type, or more integers than may be read. `integers` counts those
+    /// of the file.
+    fn data(&self, elements: u64, integers: &mut usize) -> Option<TensorData> {
         let dtype = match self.kind {
             1 => DType::F32,
             2 => DType::U8,
@@ -102,19 +106,21 @@ impl Written<'_> {
         } else if self.floats.len() == length {
             self.floats.clone()
         } else {
-            self.integers(dtype.size())?
+            let bytes = self.integers(dtype.size(), INTEGERS - *integers)?;
+            *integers += bytes.len() / dtype.size();
+            bytes
         };
         (bytes.len() == length).then(|| TensorData { dtype, shape: self.shape.clone(), bytes })
     }
 
-    /// Values that are written as integers, of which the last `size` bytes count.
-    fn integers(&self, size: usize) -> Option<Vec<u8>> {
+    /// At most `most` values that are written as integers, of which the last `size` bytes count.
+    fn integers(&self, size: usize, most: usize) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         for field in &self.integers {
-            for number in numbers(*field, INTEGERS).ok()? {
+            for number in numbers(*field, most).ok()? {
                 bytes.extend_from_slice(&number.to_le_bytes()[..size]);
             }
-            if bytes.len() > INTEGERS * size {
+            if bytes.len() > most * size {
                 return None;
             }
         }

@@ -26,7 +26,7 @@ yolo-gpu-kit/run --only speed --full --limit 590 --out speed
 yolo-gpu-kit/run --skip speed original ranks --limit 300 --out others
 ```
 
-If starting the machine takes two or three of them, use `--only speed --limit 480` and a `--limit` of 270. What the time does
-not suffice for is \"not finished\" in the report, never passed.
+If starting the machine takes two or three of them, use `--only speed --limit 480` and a `--limit` of 270. What does not
+fit into the time is \"not finished\" in the report, and never passed.
 
 ";

@@ -169,7 +169,7 @@ fn one(stage: Stage, args: &RunArgs, session: &Session, deadline: Instant) -> St
     let (left, least) = (deadline.saturating_duration_since(now), stage.least(args.full));
     if left < least {
         let why = format!(
-            "only {} s of the {} s of --limit were left, and it needs {} s; `--only {}` begins with it",
+            "only {} s of the {} s of --limit were left, and it needs {} s; run it first with `--only {}`",
             left.as_secs(),
             args.limit,
             least.as_secs(),

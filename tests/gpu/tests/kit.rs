@@ -428,8 +428,8 @@ fn a_batch_for_which_the_original_has_no_room_is_left_out() {
     kit.add_original(script);
     let (report, text) = side_by_side(&kit.session_on_a_gpu(), 60);
     assert_eq!(report.outcome, Outcome::Passed, "{report:#?}");
-    assert!(text.contains("batch 16, images in memory: rounds: 1 "), "{text}");
-    let why = "the original has not enough memory on this GPU for batch 64";
+    assert!(text.contains("batch 16, images in memory: rounds: 3 "), "{text}");
+    let why = "batch 64 of the original does not fit into the memory of this GPU";
     assert!(report.checks.iter().any(|check| check.outcome == Outcome::Skipped && check.detail == why));
 }
 
@@ -532,7 +532,8 @@ fn no_stage_starts_without_enough_time() {
     assert!(text(&output.stdout).contains("0 of 8 stages passed, 8 not finished"));
     let stages = report_in(kit.path()).stages;
     assert!(stages.iter().all(|stage| stage.outcome == Outcome::Unfinished));
-    let why = "only 0 s of the 0 s of --limit were left, and it needs 30 s; `--only doctor` begins with it";
+    let why =
+        "only 0 s of the 0 s of --limit were left, and it needs 30 s; run it first with `--only doctor`";
     assert_eq!(stages[0].why.as_deref(), Some(why));
 }
 

@@ -73,7 +73,7 @@ int tcht_page_locked(int64_t bytes, at::Tensor** out) {
   });
 }
 
-int tcht_page_locked_copy(at::Tensor* tensor, at::Tensor** out) {
+int tcht_in_page_locked(at::Tensor* tensor, at::Tensor** out) {
   // Without a device, for which libtorch warns at each call.
   return tcht::guarded([&] { *out = new at::Tensor(tensor->pin_memory()); });
 }

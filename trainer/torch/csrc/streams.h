@@ -18,8 +18,8 @@ int tcht_copy_stream_new(int32_t device, tcht::CopyStream** out);
 void tcht_copy_stream_free(tcht::CopyStream* stream);
 // Allocates page-locked memory, as a tensor of bytes whose values are undefined.
 int tcht_page_locked(int64_t bytes, at::Tensor** out);
-// Copies a CPU tensor to page-locked memory.
-int tcht_page_locked_copy(at::Tensor* tensor, at::Tensor** out);
+// Returns a CPU tensor in page-locked memory: a copy, unless it is there already.
+int tcht_in_page_locked(at::Tensor* tensor, at::Tensor** out);
 // Queues a copy of a CPU tensor on the stream. `*out` is a new handle, which must
 // not be used before the current stream waits for `*done`.
 int tcht_copy_stream_copy(tcht::CopyStream* stream, at::Tensor* tensor, at::Tensor** out, tcht::Event** done);

@@ -18,7 +18,7 @@ use crate::ffi;
 /// If memory runs out, or libtorch does not support the device.
 pub fn copy_to_device(tensor: &Tensor, device: Device) -> Result<Tensor> {
     let copy = if device.is_cuda() {
-        let pinned = page_locked_copy(tensor).unwrap_or_else(|_| tensor.shallow_clone());
+        let pinned = page_locked(tensor).unwrap_or_else(|_| tensor.shallow_clone());
         pinned.f_to_device_(device, tensor.kind(), true, false)
     } else {
         tensor.f_to_device(device)
@@ -26,15 +26,15 @@ pub fn copy_to_device(tensor: &Tensor, device: Device) -> Result<Tensor> {
     copy.map_err(|error| Error::from_tch(format!("copying to {device:?}"), &error))
 }
 
-/// A copy of a CPU tensor in page-locked memory. tch's own function names a device, about which libtorch warns at each
-/// call.
+/// A CPU tensor in page-locked memory: a copy, or the tensor itself if it is there already. tch's own function names a
+/// device, about which libtorch warns at each call.
 ///
 /// # Errors
 /// If there is no CUDA, or the system refuses the memory.
-pub fn page_locked_copy(tensor: &Tensor) -> Result<Tensor> {
+pub fn page_locked(tensor: &Tensor) -> Result<Tensor> {
     let mut copy = ptr::null_mut();
     // SAFETY: the tensor is alive during the call, and the out pointer is local.
-    let status = unsafe { ffi::tcht_page_locked_copy(ffi::pointer(tensor), &raw mut copy) };
+    let status = unsafe { ffi::tcht_in_page_locked(ffi::pointer(tensor), &raw mut copy) };
     ffi::check(status, || "copying to page-locked memory".to_owned())?;
     // SAFETY: on success the shim allocated a tensor handle, and we are its only owner.
     Ok(unsafe { Tensor::from_ptr(copy.cast()) })

@@ -156,7 +156,7 @@ unsafe extern "C" {
     pub(crate) fn tcht_copy_stream_new(device: i32, out: *mut *mut CopyStream) -> c_int;
     pub(crate) fn tcht_copy_stream_free(stream: *mut CopyStream);
     pub(crate) fn tcht_page_locked(bytes: i64, out: *mut TensorPtr) -> c_int;
-    pub(crate) fn tcht_page_locked_copy(tensor: TensorPtr, out: *mut TensorPtr) -> c_int;
+    pub(crate) fn tcht_in_page_locked(tensor: TensorPtr, out: *mut TensorPtr) -> c_int;
     pub(crate) fn tcht_copy_stream_copy(
         stream: *mut CopyStream,
         tensor: TensorPtr,

@@ -25,7 +25,7 @@ pub use context::{
     Determinism, allows_tf32, cudnn_benchmark, determinism, set_allow_tf32, set_cudnn_benchmark,
     set_determinism, set_num_threads,
 };
-pub use copies::{copy_to_device, page_locked_copy};
+pub use copies::{copy_to_device, page_locked};
 pub use error::{Error, Result};
 pub use host_floats::HostFloats;
 pub use host_waits::host_waits;

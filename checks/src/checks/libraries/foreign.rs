@@ -2,17 +2,13 @@
 //! LD_LIBRARY_PATH or LD_PRELOAD, lack functions that libtorch calls, or do not match their own parts.
 
 use crate::checks::{Answer, Check};
-use crate::facts::Host;
+use crate::facts::{Host, Variant, Version};
 use crate::finding::Finding;
 use crate::foreign_library::{self, ForeignLibrary, OwnFolders};
 use crate::intent::Intent;
 use crate::status::Status;
 
 const CUDNN: &str = "libcudnn.so.9";
-
-/// The linker of CUDA 12 and 13, which their other libraries call. Of CUDA's libraries it is the one of which an older
-/// release lacks functions.
-const LINKERS: [&str; 2] = ["libnvJitLink.so.12", "libnvJitLink.so.13"];
 
 /// The libraries that cuDNN 9 consists of, besides the one that loads them.
 const PARTS: [&str; 8] = [
@@ -78,18 +74,21 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             None => {}
         }
     }
-    findings.extend(LINKERS.into_iter().find_map(|name| foreign_linker(host, &own, name)));
+    findings.extend(foreign_linker(host, &own));
     Ok(findings)
 }
 
-/// The system's folders are searched last, so a linker from there is used only where libtorch has none.
-fn foreign_linker(host: &Host, own: &OwnFolders, name: &str) -> Option<Finding> {
-    let ForeignLibrary::Found(first) = foreign_library::find(host, own, name)? else { return None };
-    if foreign_library::is_from_system(&first) {
+/// The linker of libtorch's CUDA, if the loader finds one of an older release. One of another major version is not loaded,
+/// and a newer one has all functions. The system's folders are searched last.
+fn foreign_linker(host: &Host, own: &OwnFolders) -> Option<Finding> {
+    let Variant::Cuda(Some((major, minor))) = host.libtorch().ok()??.variant else { return None };
+    let name = format!("libnvJitLink.so.{major}");
+    let ForeignLibrary::Found(first) = foreign_library::find(host, own, &name)? else { return None };
+    let version = Version::find(first.version.as_deref()?)?;
+    if foreign_library::is_from_system(&first) || !version.is_below(&[major, minor]) {
         return None;
     }
-    let version = first.version.as_ref().map_or(String::new(), |version| format!(" {version}"));
-    let title = format!("{name}{version} is loaded from {}, not from libtorch's folder", first.path);
+    let title = format!("{name} {version} is loaded from {}, not from libtorch's folder", first.path);
     Some(Finding::new("libraries.foreign-cuda", title).command("unset LD_LIBRARY_PATH"))
 }
 

@@ -1,5 +1,6 @@
-//! Whether other programs already use all CPU cores: loading images and starting GPU work then wait for a core, and the GPU
-//! waits for them. The load average tells it, which counts the processes of the whole machine that run or want to.
+//! Whether other programs already use all CPU cores: loading images and starting GPU work then wait for a core, and the
+//! GPU waits for them. The load average shows how long it has been so. It also counts tasks that wait for a disk, so the
+//! tasks that can run now must be as many.
 
 use yolo_base::format;
 
@@ -24,8 +25,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let Some(text) = host.text("/proc/loadavg")? else { return Ok(Vec::new()) };
     // A job that is bound to some cores of a machine has them for itself.
     let Some(cores) = cores(host).filter(|_| cores_of_machine(host).is_none()) else { return Ok(Vec::new()) };
-    let Some([minute, five_minutes]) = averages(&text) else { return Ok(Vec::new()) };
-    if minute.min(five_minutes) < cores as f64 {
+    let Some(([minute, five_minutes], runnable)) = averages(&text).zip(runnable(&text)) else {
+        return Ok(Vec::new());
+    };
+    if minute.min(five_minutes) < cores as f64 || runnable < cores {
         return Ok(Vec::new());
     }
     let title = format!(
@@ -42,6 +45,11 @@ fn averages(text: &str) -> Option<[f64; 2]> {
     Some([words.next()??, words.next()??])
 }
 
+/// The tasks that run or wait for a core: the first number of `63/1204`.
+fn runnable(text: &str) -> Option<usize> {
+    text.split_whitespace().nth(3)?.split('/').next()?.parse().ok()
+}
+
 /// The running program of which there are most processes, among those that are listed.
 fn programs(host: &Host) -> Option<String> {
     let processes = host.processes().ok()?;
@@ -53,11 +61,12 @@ fn programs(host: &Host) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::averages;
+    use super::{averages, runnable};
 
     #[test]
     fn load_averages_are_read() {
         assert_eq!(averages("60.92 58.41 57.03 63/1204 22871\n"), Some([60.92, 58.41]));
+        assert_eq!(runnable("60.92 58.41 57.03 63/1204 22871\n"), Some(63));
         assert_eq!([averages(""), averages("0.1"), averages("a b c"), averages("inf 1")], [None; 4]);
     }
 }

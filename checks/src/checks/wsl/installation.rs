@@ -81,7 +81,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
 
 /// Whatever is installed or set, WSL 2 does not run on it.
 fn windows_old(old: OldWindows) -> Finding {
-    let title = format!("this {} is too old for WSL 2", old.name());
+    let title = format!("this {} is too old for today's WSL 2", old.name());
     Finding::new("wsl.windows-old", title).remedy(old.remedy())
 }
 

@@ -70,7 +70,10 @@ fn blocked(facts: &WindowsFacts, request: &WslRequest) -> Option<Blocked> {
     }
     let build = facts.pc.and_then(|pc| pc.windows_build);
     if let Some(old) = build.and_then(|build| OldWindows::of(build, facts.is_server)) {
-        return blocked(format!("it has {}, and WSL 2 needs {}", old.name(), old.needed()), old.remedy());
+        return blocked(
+            format!("it has {}, and today's WSL 2 needs {}", old.name(), old.needed()),
+            old.remedy(),
+        );
     }
     if facts.wsl.is_too_old {
         return blocked("its wsl.exe is too old and does not support `wsl --install`".to_owned(), UPDATE);
@@ -345,12 +348,15 @@ mod tests {
         old.pc.as_mut().unwrap().windows_build = Some(18363);
         assert_eq!(
             blocked(old.clone()),
-            "it has Windows 10 (build 18363), and WSL 2 needs Windows 10 version 2004 (build 19041)"
+            "it has Windows 10 (build 18363), and today's WSL 2 needs Windows 10 version 2004 (build 19041)"
         );
         // Windows updates do not make another edition of it.
         old.pc.as_mut().unwrap().windows_build = Some(17763);
         let server = plan(&WindowsFacts { is_server: true, ..old }, &WslRequest::default()).blocked.unwrap();
-        assert_eq!(server.why, "it has Windows Server (build 17763), and WSL 2 needs Windows Server 2022");
+        assert_eq!(
+            server.why,
+            "it has Windows Server (build 17763), and today's WSL 2 needs Windows Server 2022"
+        );
         assert!(server.remedy.starts_with("use Windows Server 2025"));
         assert!(
             blocked(WindowsFacts { virtualization: Some(false), ..healthy() })

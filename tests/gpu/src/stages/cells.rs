@@ -37,7 +37,8 @@ pub(super) enum Variant {
     Nondeterministic,
 }
 
-/// What a measurement is of. Both who looks for one and who notes it have it from here, so that they cannot differ.
+/// What a measurement is of. The code that notes a measurement and the code that looks it up share this type, so their
+/// names cannot differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Files,

@@ -37,7 +37,7 @@ fn too_large(stage: &mut StageRun<'_>) -> Result<(), Stop> {
             (Ok(before), Ok(after)) => {
                 (after <= before + SLACK, format!("{} before, {} after", memory(before), memory(after)))
             }
-            (Err(error), _) | (_, Err(error)) => (false, format!("the driver does not say: {error}")),
+            (Err(error), _) | (_, Err(error)) => (false, format!("the driver does not report it: {error}")),
         };
         stage.check("the GPU's memory is free again", is_free, detail);
     }
@@ -52,8 +52,9 @@ fn on_the_gpu(session: &Session) -> Invocation {
     session.bench_data(session.train("too-large", &options))
 }
 
-/// The number of images that need several times this memory. An image of 1280 pixels takes about 4 GB in the training
-/// of yolov5x in fp16; a batch of a fixed size would fit into the next GPU. BCCD has no more than 205 images.
+/// The number of images that should need several times this memory: one per GB, and an image of 1280 pixels should take
+/// about 4 GB in the training of yolov5x in fp16 (estimated, not measured). A batch of a fixed size would fit into the next
+/// GPU. BCCD has no more than 205 images.
 fn batch_that_does_not_fit(memory: Option<u64>) -> u64 {
     memory.map_or(192, |bytes| bytes.div_ceil(1_000_000_000).clamp(16, 192))
 }
@@ -122,7 +123,7 @@ fn by_batch(stage: &mut StageRun<'_>) -> Result<(), Stop> {
             break;
         }
         let peak = peak_memory(&samples);
-        let detail = peak.map_or_else(|| "the driver does not say".to_owned(), memory);
+        let detail = peak.map_or_else(|| "the driver does not report it".to_owned(), memory);
         stage.check(format!("the memory of batch {batch} is measured"), peak.is_some(), detail);
         if let Some(peak) = peak {
             stage.figure(format!("yolov5n, 640 px, batch {batch}, fp32"), peak as f64 / 1e9, "GB");

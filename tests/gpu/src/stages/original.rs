@@ -82,16 +82,22 @@ fn make_data_set(stage: &mut StageRun<'_>) -> Result<(), Stop> {
     stage.require_success("`yolo` makes the built-in data set", &ended)
 }
 
+/// A batch that the original cannot train is left out of the rounds after it, and is what ended.
 fn all_rounds(stage: &mut StageRun<'_>, comparisons: &mut [Comparison], rounds: usize) -> Result<End, Stop> {
+    let mut left_out = vec![None; comparisons.len()];
     for _ in 0..rounds {
-        for comparison in &mut *comparisons {
+        for (comparison, reason) in comparisons.iter_mut().zip(&mut left_out) {
+            if reason.is_some() {
+                continue;
+            }
             match one_round(stage, comparison)? {
                 End::Complete => {}
+                End::CannotRun(why) => *reason = Some(why),
                 end => return Ok(end),
             }
         }
     }
-    Ok(End::Complete)
+    Ok(left_out.into_iter().flatten().next().map_or(End::Complete, End::CannotRun))
 }
 
 /// Each side once. The round counts only if all sides have ended.
@@ -151,7 +157,7 @@ fn why_no_result(
     // `yolo` must train what the original has just trained in the same memory.
     if side.program == Program::Original && bench::ran_out_of_memory(ended) {
         return Some(End::CannotRun(format!(
-            "the original has not enough memory on this GPU for batch {}",
+            "batch {} of the original does not fit into the memory of this GPU",
             comparison.batch
         )));
     }

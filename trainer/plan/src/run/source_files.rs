@@ -53,14 +53,13 @@ pub(super) fn of_pattern(source: &str, folder: &Path) -> Result<Vec<PathBuf>, Pl
         PlanError::usage(format!("--source {source} is not a valid pattern: {error}"))
             .with_hint("put [ and ] around characters that stand for themselves: [*]")
     })?;
-    let mut found = Vec::new();
-    // A folder that cannot be listed has no pictures that could be read.
-    let fixed =
-        Path::new(source).components().take_while(|part| !is_pattern(&part.as_os_str().to_string_lossy()));
-    let base = folder.join(fixed.collect::<PathBuf>());
+    let is_fixed = |part: &Component<'_>| !is_pattern(&part.as_os_str().to_string_lossy());
+    let base = folder.join(Path::new(source).components().take_while(is_fixed).collect::<PathBuf>());
     // glob's own option for this loses files that the pattern asks for, and panics at names that are not UTF-8.
-    let asks_for_hidden = Path::new(source).components().any(is_hidden);
+    let asks_for_hidden = Path::new(source).components().skip_while(is_fixed).any(is_hidden);
+    let mut found = Vec::new();
     let mut loops = Loops { base: base.clone(), known: BTreeMap::new() };
+    // A folder that cannot be listed has no pictures that could be read.
     for path in matches.filter_map(Result::ok) {
         let found_hidden = path.strip_prefix(&base).is_ok_and(|rest| rest.components().any(is_hidden));
         if found_hidden && !asks_for_hidden || path.parent().is_some_and(|parent| loops.has(parent)) {
@@ -83,14 +82,14 @@ fn is_hidden(part: Component<'_>) -> bool {
 /// The folders that a link leads back to: `**` would find the files in them again and again.
 #[derive(Debug)]
 struct Loops {
-    /// The part of the way that the user wrote out, which may lead anywhere.
+    /// The part of the pattern without wildcards; links in it are the user's wish.
     base: PathBuf,
     /// What is known of the folders so far.
     known: BTreeMap<PathBuf, bool>,
 }
 
 impl Loops {
-    /// Whether the way to a folder leads through the same folder twice.
+    /// Whether the path of a folder passes through the same folder twice.
     fn has(&mut self, folder: &Path) -> bool {
         if let Some(known) = self.known.get(folder) {
             return *known;

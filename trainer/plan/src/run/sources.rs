@@ -363,6 +363,8 @@ mod tests {
         assert_eq!(paths(&found(&places, &["in"], None)), ["in/a.png", "in/b.JPG"]);
         assert_eq!(paths(&found(&places, &["in/**/*.jpg"], None)), ["in/deep/d.jpg"]);
         assert_eq!(paths(&found(&places, &["in/.*.jpg"], None)), ["in/.c.jpg"], "it is asked for");
+        let (_hidden, hidden) = self::places(&[".photos/a.jpg", ".photos/.b.jpg"]);
+        assert_eq!(paths(&found(&hidden, &[".photos/*.jpg"], None)), [".photos/a.jpg"]);
         assert_eq!(paths(&found(&places, &["in/*"], None)).len(), 3, "files, and what folders hold");
     }
 

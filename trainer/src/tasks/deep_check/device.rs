@@ -57,7 +57,7 @@ fn pinned_memory(context: &Context, wanted: u64) -> Result<(), TrainError> {
             break bytes;
         }
         let pageable = Tensor::f_empty([block], (Kind::Uint8, Device::Cpu))?;
-        match tch_train::page_locked_copy(&pageable) {
+        match tch_train::page_locked(&pageable) {
             Ok(memory) => held.push(memory),
             Err(_) => break bytes,
         }
@@ -127,7 +127,7 @@ fn pinned(context: &Context) -> Result<(), TrainError> {
     context.reporter.phase("copying from pinned memory");
     let device = context.device;
     let host = Tensor::f_ones([PINNED], (Kind::Float, Device::Cpu))?;
-    let host = match tch_train::page_locked_copy(&host) {
+    let host = match tch_train::page_locked(&host) {
         Ok(host) => host,
         Err(error) => {
             // Training works without it, only slower.

@@ -61,7 +61,7 @@ pub trait Observer {
         Ok(())
     }
 
-    /// Is called at the end of each stage of each batch. The device may still be working.
+    /// Is called at the end of each stage of each batch, or of a part of it. The device may still be working.
     fn stage_done(&mut self, _stage: Stage) {}
 
     /// Is called after each batch with the number of batches done and of all batches of this rank.
@@ -132,13 +132,19 @@ fn run_over(
             let items = no_grad(|| loss.compute(&in_float(heads)?, &batch.targets))?.items;
             results.tally.add_losses(number, &items)?;
         }
+        let mut waited = Duration::ZERO;
         if options.overlap {
-            // Before the rows, for which the host waits.
+            observer.stage_done(Stage::Inference);
+            let before = Instant::now();
+            // Before the rows, for which the host waits. The wait for the loader is no inference.
             ahead.prepare(&mut loaded);
+            waited = before.elapsed();
+            observer.stage_done(Stage::Load);
         }
         let rows = outputs.rows(options.nms.conf_thres)?;
         observer.stage_done(Stage::Inference);
-        results.tally.add_times([prepared - began, prepared.elapsed(), Duration::ZERO]);
+        let inference = prepared.elapsed().saturating_sub(waited);
+        results.tally.add_times([prepared - began, inference, Duration::ZERO]);
         let pending = post_processing.begin(batch, rows);
         let finished =
             if options.overlap { in_work.replace((number, pending)) } else { Some((number, pending)) };

@@ -1,7 +1,7 @@
 //! Copies to the device arrive with the bytes of their source, however many are on the way.
 
 use tch::{Device, Kind, Tensor};
-use tch_train::{copy_to_device, page_locked_copy, to_channels_last};
+use tch_train::{copy_to_device, page_locked, to_channels_last};
 
 use crate::compare::{device, random};
 
@@ -78,7 +78,7 @@ fn page_locked_tensors_are_copied() {
     let mut source = random(3, &[1000, 77]);
     // Only CUDA has page-locked memory.
     if device().is_cuda() {
-        source = page_locked_copy(&source).unwrap();
+        source = page_locked(&source).unwrap();
         assert!(source.is_pinned(device()));
     }
     is_copy("page-locked tensor", &copy_to_device(&source, device()).unwrap(), &source);

@@ -191,18 +191,25 @@ impl Said {
     }
 
     /// The last message by which ffmpeg says that a part of a file is damaged. Others are no reason to worry anybody: it also
-    /// warns about what it has corrected.
+    /// warns about what it has corrected. It cannot decode what comes before the first key frame of a recording that begins
+    /// between two: then it misses the parameters (PPS, SPS) first.
     pub(super) fn damage(&self) -> Option<String> {
-        self.last_of(&DAMAGE)
+        let (mut misses_parameters, mut found) = (false, None);
+        for message in self.messages() {
+            if message.contains("non-existing PPS") || message.contains("non-existing SPS") {
+                misses_parameters = true;
+            } else if DAMAGE.iter().any(|part| message.contains(part))
+                && !std::mem::take(&mut misses_parameters)
+            {
+                found = Some(message.to_owned());
+            }
+        }
+        found
     }
 
     /// The last message about a gap, which is damage only if frames are missing.
     pub(super) fn gap(&self) -> Option<String> {
-        self.last_of(&GAP)
-    }
-
-    fn last_of(&self, parts: &[&str]) -> Option<String> {
-        let has = |message: &&str| parts.iter().any(|part| message.contains(part));
+        let has = |message: &&str| GAP.iter().any(|part| message.contains(part));
         self.messages().rfind(has).map(str::to_owned)
     }
 
@@ -266,8 +273,11 @@ mod tests {
         assert_eq!((damage(said), gap.as_deref()), (None, Some("hole.ts: corrupt input packet in stream 0")));
         assert_eq!(Said(said.to_owned()).last_error(), "");
         // A recording that begins between two key frames.
-        let said = "[h264 @ 0x55] non-existing PPS 0 referenced\n[h264 @ 0x55] no frame!\n";
-        assert_eq!(damage(said), None);
+        let before = "[h264 @ 0x55] [error] non-existing PPS 0 referenced\n[h264 @ 0x55] [error] decode_slice_header error\n\
+                      [h264 @ 0x55] [error] no frame!\n";
+        let error = "[error] Error while decoding stream #0:0: Invalid data found when processing input\n";
+        assert_eq!(damage(&[before, error, before, error].concat()), None);
+        assert!(damage(&[before, error, error].concat()).is_some());
     }
 
     #[test]
