@@ -195,7 +195,7 @@ fn pictures_of_one_name_have_rows_of_their_own() {
     let written = files(&user, "rows");
     let rows = text(&written, "predictions.csv").lines().skip(1);
     let of: Vec<&str> = rows.map(|row| row.split(',').next().unwrap()).collect();
-    assert!(!of.is_empty() && of.len() % 2 == 0, "{of:?}");
+    assert!(!of.is_empty() && of.len().is_multiple_of(2), "{of:?}");
     let (first, second) = of.split_at(of.len() / 2);
     assert!(first.iter().all(|name| *name == "00.bmp") && second.iter().all(|name| *name == "00-2.bmp"));
     assert!(written.contains_key("00.bmp") && written.contains_key("00-2.bmp"));

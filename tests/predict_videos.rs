@@ -131,7 +131,11 @@ fn damage_in_any_format_is_named_and_healthy_videos_are_not() {
     ] {
         ffmpeg(&user, &format!("{test} {options} {name}"));
     }
-    let healthy = "whole.mkv whole.mp4 whole.ts whole.webm whole.avi uneven.mkv uneven.mp4";
+    // A recording that begins between two key frames, as a dash cam's: packets have 188 bytes.
+    ffmpeg(&user, &format!("{test} -c:v libx264 -g 20 late.ts"));
+    let whole = std::fs::read(user.path().join("late.ts")).unwrap();
+    std::fs::write(user.path().join("late.ts"), &whole[whole.len() / 188 / 4 * 188..]).unwrap();
+    let healthy = "whole.mkv whole.mp4 whole.ts whole.webm whole.avi uneven.mkv uneven.mp4 late.ts";
     let finished = user.run(&format!("{PREDICT} {healthy} --nosave")).succeeded();
     assert!(!finished.stderr.contains("skipped"), "{}", finished.stderr);
 

@@ -233,7 +233,7 @@ mod tests {
             kept.size
         };
         assert_eq!(kept(&|x, y| (x / 8 + y / 8) as u8), [SIDE; 2]);
-        let noise = |x: usize, y: usize| ((x * 7919 + y * 104_729) * 2_654_435_761 >> 16) as u8;
+        let noise = |x: usize, y: usize| (((x * 7919 + y * 104_729) * 2_654_435_761) >> 16) as u8;
         assert_eq!(kept(&noise), [SMALL_SIDE; 2]);
     }
 

@@ -24,7 +24,7 @@ use yolo_plan::options::Cache;
 use yolo_plan::run::{BenchPart, BenchTask};
 
 use self::steps::Steps;
-use self::stream::Stream;
+use self::stream::{Stream, whole_batches};
 use crate::error::TrainError;
 use crate::model::Model;
 use crate::rank::context::{Context, Ending};
@@ -147,16 +147,6 @@ fn measure_loaders(
     Ok(())
 }
 
-/// How many of these images are measured: as many as fill whole batches, or all if they are fewer than a batch. A step
-/// with the few images that are left over at the end of an epoch takes a small model on a GPU nearly as long as a whole
-/// one, so training on few images would look slower than its network and its loader, which have none.
-fn whole_batches(images: usize, batch: usize) -> usize {
-    match images / batch.max(1) {
-        0 => images,
-        batches => batches * batch,
-    }
-}
-
 /// Why training on files is not measured with the batch that was asked for.
 fn smaller_steps(images: usize, batch: usize) -> String {
     format!(
@@ -167,17 +157,4 @@ fn smaller_steps(images: usize, batch: usize) -> String {
 
 fn report(context: &Context, measurement: Measurement) {
     context.reporter.send(&Event::BenchMeasured { measurement });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn images_that_do_not_fill_a_batch_are_left_out() {
-        assert_eq!(whole_batches(205, 64), 192);
-        assert_eq!(whole_batches(192, 64), 192);
-        assert_eq!(whole_batches(63, 64), 63, "a smaller batch is better than none");
-        assert_eq!([whole_batches(0, 64), whole_batches(5, 1)], [0, 5]);
-    }
 }

@@ -1,4 +1,4 @@
-//! The batches of a training loader without end: one epoch after the other.
+//! The batches of a training loader without end, one epoch after the other, and how many images they have.
 
 use std::time::{Duration, Instant};
 
@@ -106,6 +106,16 @@ fn keep(batch: &mut Batch, images: usize) {
     batch.targets.retain(|&[image, ..]| (image as usize) < images);
 }
 
+/// How many of these images are measured: as many as fill whole batches, or all if they are fewer than a batch. A step
+/// with the few images that are left over at the end of an epoch takes a small model on a GPU nearly as long as a whole
+/// one, so training on few images would look slower than its network and its loader, which have none.
+pub(super) fn whole_batches(images: usize, batch: usize) -> usize {
+    match images / batch.max(1) {
+        0 => images,
+        batches => batches * batch,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,5 +150,13 @@ mod tests {
         let mut whole = batch(4);
         keep(&mut whole, 3);
         assert_eq!(whole, Batch { pixels: (0..18).collect(), ..batch(3) });
+    }
+
+    #[test]
+    fn images_that_do_not_fill_a_batch_are_left_out() {
+        assert_eq!(whole_batches(205, 64), 192);
+        assert_eq!(whole_batches(192, 64), 192);
+        assert_eq!(whole_batches(63, 64), 63, "a smaller batch is better than none");
+        assert_eq!([whole_batches(0, 64), whole_batches(5, 1)], [0, 5]);
     }
 }

@@ -12,8 +12,8 @@ use yolo_plan::run::{BenchPart, BenchTask};
 
 use super::memory::peak_memory;
 use super::steps::Steps;
-use super::stream::Stream;
-use super::{numbers, validation, whole_batches};
+use super::stream::{Stream, whole_batches};
+use super::{numbers, validation};
 use crate::error::TrainError;
 use crate::model::Model;
 use crate::rank::context::Context;

@@ -144,9 +144,11 @@ impl Frames {
         let Some(Facts { frames: expected, lasts, .. }) = self.facts else { return Ok(()) };
         let missing = expected.map_or(0, |expected| expected.saturating_sub(frames));
         // The last frame may be shorter.
-        let is_short = lasts.is_some_and(|all| frames + 1 < all);
+        let is_short = missing > 0 || lasts.is_some_and(|all| frames + 1 < all);
         let gap = || said.gap().filter(|_| is_short);
-        let damage = said.damage().or_else(gap).or_else(|| (missing > 0 && !last.is_empty()).then_some(last));
+        // Nobody misses what a recording could not have.
+        let is_unexplained = is_short && !last.is_empty() && !said.begins_between_key_frames();
+        let damage = said.damage().or_else(gap).or_else(|| is_unexplained.then_some(last));
         damage.map_or(Ok(()), |why| Err(damaged(frames, missing, &reason(&why, &self.source))))
     }
 }

@@ -162,6 +162,11 @@ impl Drop for Process {
     }
 }
 
+/// Whether ffmpeg says that a frame refers to parameters (PPS, SPS) that have not come.
+fn misses_parameters_of(message: &str) -> bool {
+    message.contains("non-existing PPS") || message.contains("non-existing SPS")
+}
+
 fn end_of(mut stream: impl Read) -> String {
     let mut kept = Vec::new();
     let mut buffer = [0; 1024];
@@ -196,7 +201,7 @@ impl Said {
     pub(super) fn damage(&self) -> Option<String> {
         let (mut misses_parameters, mut found) = (false, None);
         for message in self.messages() {
-            if message.contains("non-existing PPS") || message.contains("non-existing SPS") {
+            if misses_parameters_of(message) {
                 misses_parameters = true;
             } else if DAMAGE.iter().any(|part| message.contains(part))
                 && !std::mem::take(&mut misses_parameters)
@@ -205,6 +210,11 @@ impl Said {
             }
         }
         found
+    }
+
+    /// Whether it is a recording that begins between two key frames, so that what comes before the second is lost.
+    pub(super) fn begins_between_key_frames(&self) -> bool {
+        self.messages().any(misses_parameters_of)
     }
 
     /// The last message about a gap, which is damage only if frames are missing.
