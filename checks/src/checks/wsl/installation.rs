@@ -86,7 +86,7 @@ fn windows_old(old: OldWindows) -> Finding {
 }
 
 /// Not even the stub that is part of Windows, which could install WSL. The commands are those of Microsoft's manual
-/// installation: https://learn.microsoft.com/windows/wsl/install-manual
+/// installation: <https://learn.microsoft.com/windows/wsl/install-manual>
 fn without_program() -> Finding {
     let enable =
         |feature: &str| format!("dism.exe /online /enable-feature /featurename:{feature} /all /norestart");
