@@ -8,6 +8,7 @@ mod page;
 mod ppm;
 mod probe;
 mod program;
+mod said;
 
 pub(super) use encode::{Encoder, Pace};
 pub(super) use frames::{Frames, Next};

@@ -8,21 +8,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::said::Said;
 use crate::error::TrainError;
 
-/// What ffmpeg says where a file is cut off or overwritten, in its versions from 4 to 7.
-const DAMAGE: [&str; 8] = [
-    "ended prematurely",
-    "rror while decoding",
-    "Error submitting packet to decoder",
-    "Error splitting the input",
-    "Invalid NAL unit size",
-    "exceeds containing master element",
-    "invalid as first byte of an EBML number",
-    "partial file",
-];
-/// What ffmpeg says where a part of a stream is missing, but also where two were joined.
-const GAP: [&str; 2] = ["orrupt input packet", "orrupt decoded frame"];
 /// Of the messages of a program, so many bytes at the end are kept.
 const KEPT: usize = 65_536;
 
@@ -150,7 +138,7 @@ impl Process {
             std::thread::sleep(Duration::from_millis(5));
         };
         let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
-        Ok((status, Said(said)))
+        Ok((status, Said::new(said)))
     }
 }
 
@@ -162,11 +150,6 @@ impl Drop for Process {
     }
 }
 
-/// Whether ffmpeg says that a frame refers to parameters (PPS, SPS) that have not come.
-fn misses_parameters_of(message: &str) -> bool {
-    message.contains("non-existing PPS") || message.contains("non-existing SPS")
-}
-
 fn end_of(mut stream: impl Read) -> String {
     let mut kept = Vec::new();
     let mut buffer = [0; 1024];
@@ -176,64 +159,6 @@ fn end_of(mut stream: impl Read) -> String {
         kept.drain(..excess);
     }
     String::from_utf8_lossy(&kept).into_owned()
-}
-
-/// What a program has said on stderr.
-#[derive(Debug, Default)]
-pub(super) struct Said(String);
-
-impl Said {
-    /// The last message.
-    pub(super) fn last(&self) -> String {
-        self.messages().next_back().unwrap_or_default().to_owned()
-    }
-
-    /// The last message that is not merely a warning. Levels are only there with `-v level+warning`.
-    pub(super) fn last_error(&self) -> String {
-        let errors =
-            Self(self.0.lines().filter(|line| !line.contains("[warning] ")).collect::<Vec<_>>().join("\n"));
-        errors.last()
-    }
-
-    /// The last message by which ffmpeg says that a part of a file is damaged. Others are no reason to worry anybody: it also
-    /// warns about what it has corrected. It cannot decode what comes before the first key frame of a recording that begins
-    /// between two: then it misses the parameters (PPS, SPS) first.
-    pub(super) fn damage(&self) -> Option<String> {
-        let (mut misses_parameters, mut found) = (false, None);
-        for message in self.messages() {
-            if misses_parameters_of(message) {
-                misses_parameters = true;
-            } else if DAMAGE.iter().any(|part| message.contains(part))
-                && !std::mem::take(&mut misses_parameters)
-            {
-                found = Some(message.to_owned());
-            }
-        }
-        found
-    }
-
-    /// Whether it is a recording that begins between two key frames, so that what comes before the second is lost.
-    pub(super) fn begins_between_key_frames(&self) -> bool {
-        self.messages().any(misses_parameters_of)
-    }
-
-    /// The last message about a gap, which is damage only if frames are missing.
-    pub(super) fn gap(&self) -> Option<String> {
-        let has = |message: &&str| GAP.iter().any(|part| message.contains(part));
-        self.messages().rfind(has).map(str::to_owned)
-    }
-
-    /// The lines that say something, without the part of ffmpeg that says it (`[mov @ 0x55…] `).
-    fn messages(&self) -> impl DoubleEndedIterator<Item = &str> {
-        let lines = self.0.lines().map(str::trim);
-        let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("Last message repeated"));
-        lines.map(|mut line| {
-            while let Some((_, rest)) = line.strip_prefix('[').and_then(|line| line.split_once("] ")) {
-                line = rest;
-            }
-            line
-        })
-    }
 }
 
 #[cfg(test)]
@@ -261,33 +186,6 @@ mod tests {
         assert_eq!(encoder(list).unwrap()[0], "libx264");
         assert_eq!(encoder(" V....D mpeg4   MPEG-4 part 2 (libx264 is better)").unwrap()[0], "mpeg4");
         assert_eq!(encoder(""), None);
-    }
-
-    #[test]
-    fn the_reason_is_the_last_line() {
-        let said =
-            "[mov,mp4 @ 0x5581] moov atom not found\nfilm.mp4: Invalid data found when processing input\n\n";
-        let last = |said: &str| Said(said.to_owned()).last();
-        assert_eq!(last(said), "film.mp4: Invalid data found when processing input");
-        assert_eq!(last("[a @ 1] [b @ 2] broken\n    Last message repeated 3 times\n"), "broken");
-        assert_eq!(last(""), "");
-    }
-
-    #[test]
-    fn damage_is_told_apart_from_warnings() {
-        let damage = |said: &str| Said(said.to_owned()).damage();
-        let said = "[matroska,webm @ 0x55a3] File ended prematurely\n[swscaler @ 0x1] deprecated pixel format used\n";
-        assert_eq!(damage(said).as_deref(), Some("File ended prematurely"));
-        let said = "[warning] hole.ts: corrupt input packet in stream 0\n    Last message repeated 1 times\n";
-        let gap = Said(said.to_owned()).gap();
-        assert_eq!((damage(said), gap.as_deref()), (None, Some("hole.ts: corrupt input packet in stream 0")));
-        assert_eq!(Said(said.to_owned()).last_error(), "");
-        // A recording that begins between two key frames.
-        let before = "[h264 @ 0x55] [error] non-existing PPS 0 referenced\n[h264 @ 0x55] [error] decode_slice_header error\n\
-                      [h264 @ 0x55] [error] no frame!\n";
-        let error = "[error] Error while decoding stream #0:0: Invalid data found when processing input\n";
-        assert_eq!(damage(&[before, error, before, error].concat()), None);
-        assert!(damage(&[before, error, error].concat()).is_some());
     }
 
     #[test]

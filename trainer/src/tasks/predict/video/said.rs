@@ -1,0 +1,115 @@
+//! What ffmpeg says on stderr, and what of it means that a file is damaged. ffmpeg ends successfully where it could go on,
+//! and also warns about what it has corrected, so its words decide.
+
+/// What ffmpeg says where a file is cut off or overwritten, in its versions from 4 to 7.
+const DAMAGE: [&str; 8] = [
+    "ended prematurely",
+    "rror while decoding",
+    "Error submitting packet to decoder",
+    "Error splitting the input",
+    "Invalid NAL unit size",
+    "exceeds containing master element",
+    "invalid as first byte of an EBML number",
+    "partial file",
+];
+/// What ffmpeg says where a part of a stream is missing, but also where two were joined.
+const GAP: [&str; 2] = ["orrupt input packet", "orrupt decoded frame"];
+
+/// What a program has said on stderr.
+#[derive(Debug, Default)]
+pub(super) struct Said(String);
+
+impl Said {
+    pub(super) fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The last message.
+    pub(super) fn last(&self) -> String {
+        self.messages().next_back().unwrap_or_default().to_owned()
+    }
+
+    /// The last message that is not merely a warning. Levels are only there with `-v level+warning`.
+    pub(super) fn last_error(&self) -> String {
+        let errors =
+            Self(self.0.lines().filter(|line| !line.contains("[warning] ")).collect::<Vec<_>>().join("\n"));
+        errors.last()
+    }
+
+    /// The last message by which ffmpeg says that a part of a file is damaged. Others are no reason to worry anybody: it also
+    /// warns about what it has corrected. It cannot decode what comes before the first key frame of a recording that begins
+    /// between two: then it misses the parameters (PPS, SPS) first.
+    pub(super) fn damage(&self) -> Option<String> {
+        let (mut misses_parameters, mut found) = (false, None);
+        for message in self.messages() {
+            if misses_parameters_of(message) {
+                misses_parameters = true;
+            } else if DAMAGE.iter().any(|part| message.contains(part))
+                && !std::mem::take(&mut misses_parameters)
+            {
+                found = Some(message.to_owned());
+            }
+        }
+        found
+    }
+
+    /// Whether it is a recording that begins between two key frames, so that what comes before the second is lost.
+    pub(super) fn begins_between_key_frames(&self) -> bool {
+        self.messages().any(misses_parameters_of)
+    }
+
+    /// The last message about a gap, which is damage only if frames are missing.
+    pub(super) fn gap(&self) -> Option<String> {
+        let has = |message: &&str| GAP.iter().any(|part| message.contains(part));
+        self.messages().rfind(has).map(str::to_owned)
+    }
+
+    /// The lines that say something, without the part of ffmpeg that says it (`[mov @ 0x55…] `).
+    fn messages(&self) -> impl DoubleEndedIterator<Item = &str> {
+        let lines = self.0.lines().map(str::trim);
+        let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("Last message repeated"));
+        lines.map(|mut line| {
+            while let Some((_, rest)) = line.strip_prefix('[').and_then(|line| line.split_once("] ")) {
+                line = rest;
+            }
+            line
+        })
+    }
+}
+
+/// Whether ffmpeg says that a frame refers to parameters (PPS, SPS) that have not come.
+fn misses_parameters_of(message: &str) -> bool {
+    message.contains("non-existing PPS") || message.contains("non-existing SPS")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_the_last_line() {
+        let said =
+            "[mov,mp4 @ 0x5581] moov atom not found\nfilm.mp4: Invalid data found when processing input\n\n";
+        let last = |said: &str| Said(said.to_owned()).last();
+        assert_eq!(last(said), "film.mp4: Invalid data found when processing input");
+        assert_eq!(last("[a @ 1] [b @ 2] broken\n    Last message repeated 3 times\n"), "broken");
+        assert_eq!(last(""), "");
+    }
+
+    #[test]
+    fn damage_is_told_apart_from_warnings() {
+        let damage = |said: &str| Said(said.to_owned()).damage();
+        let said = "[matroska,webm @ 0x55a3] File ended prematurely\n[swscaler @ 0x1] deprecated pixel format used\n";
+        assert_eq!(damage(said).as_deref(), Some("File ended prematurely"));
+        let said = "[warning] hole.ts: corrupt input packet in stream 0\n    Last message repeated 1 times\n";
+        let gap = Said(said.to_owned()).gap();
+        assert_eq!((damage(said), gap.as_deref()), (None, Some("hole.ts: corrupt input packet in stream 0")));
+        assert_eq!(Said(said.to_owned()).last_error(), "");
+        // A recording that begins between two key frames.
+        let before = "[h264 @ 0x55] [error] non-existing PPS 0 referenced\n[h264 @ 0x55] [error] decode_slice_header error\n\
+                      [h264 @ 0x55] [error] no frame!\n";
+        let error = "[error] Error while decoding stream #0:0: Invalid data found when processing input\n";
+        assert_eq!(damage(&[before, error, before, error].concat()), None);
+        assert!(damage(&[before, error, error].concat()).is_some());
+    }
+}
