@@ -6,9 +6,11 @@ mod diff;
 pub(crate) mod onnx;
 mod openers;
 mod protobuf;
+mod resumable;
 mod training;
 
 pub(crate) use describe::{Description, Model, PythonCall, describe, parameters};
 pub(crate) use diff::{Difference, TensorDifferences, diff};
 pub(crate) use openers::Opener;
-pub(crate) use training::{Training, check_resumable};
+pub(crate) use resumable::check_resumable;
+pub(crate) use training::Training;

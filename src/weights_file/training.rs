@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use torch_checkpoint::{Value, WeightsFile};
-use yolo_plan::PlanError;
 use yolo_plan::results::{RESULTS_FILE, best, fitness, read as read_results};
-use yolo_plan::run::{WrittenBy, read_opt_yaml};
+use yolo_plan::run::read_opt_yaml;
+
+use super::resumable::check_resumable;
 
 /// The training of a file. What the file does not say is `null` or empty.
 #[derive(Debug, Serialize)]
@@ -104,19 +105,6 @@ pub(super) fn of_file(file: &WeightsFile, path: &Path) -> Training {
 
 fn module(root: &Value) -> Option<&Value> {
     ["ema", "model"].iter().filter_map(|key| root.get(key)).find(|value| **value != Value::None)
-}
-
-/// Fails unless the run of a checkpoint can be resumed from it.
-///
-/// # Errors
-/// When its run is finished, or it lacks what a run needs.
-pub(crate) fn check_resumable(path: &Path, file: &WeightsFile) -> Result<(), PlanError> {
-    let written = match file.holds_module("model") {
-        true => WrittenBy::Yolov5 { epoch: file.root.get("epoch").and_then(Value::as_i64) },
-        false => WrittenBy::Yolo { finished: file.root.get("finished") == Some(&Value::Bool(true)) },
-    };
-    let has = |field: &str| file.root.get(field).is_some_and(|value| *value != Value::None);
-    yolo_plan::run::check_resumable(path, written, has)
 }
 
 /// A file of the run in whose folder `weights` the file is.
