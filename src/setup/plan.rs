@@ -1,6 +1,7 @@
 //! The plan of a setup, made before anything changes: for each step its source, the bytes to download,
 //! the bytes on the disk afterwards, and the disk. The steps are then carried out in order.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -181,8 +182,9 @@ impl SetupPlan {
                 steps.extend(nccl_step(nccl_plugin_status(libtorch.as_ref())?, request.nccl)?);
             }
         }
+        let mut taken = BTreeSet::new();
         for argument in &request.weights {
-            steps.push(weights_step(argument, weights_status(context, argument)?));
+            steps.push(weights_step(argument, weights_status(context, argument, &mut taken)?));
         }
         for (argument, status) in data_statuses(context, &request.data, places)? {
             steps.push(data_step(argument, status, places));

@@ -2,6 +2,7 @@
 //! opened and its parameters are counted before it is installed, so that a web page, a truncated file
 //! or another model is rejected.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -110,7 +111,8 @@ fn unusable(argument: &str, why: &str) -> SetupError {
     WeightsError::Invalid { argument: Redacted::new(argument).to_string(), why: why.to_owned() }.into()
 }
 
-fn named(dirs: &YoloDirs, argument: &str) -> Result<Named, SetupError> {
+/// Weights whose place is none of `taken`, if they are from an address.
+fn named(dirs: &YoloDirs, argument: &str, taken: &BTreeSet<PathBuf>) -> Result<Named, SetupError> {
     let name = WeightsName::parse(argument);
     let file = file_name(&name).ok_or_else(|| match &name {
         WeightsName::Path(path) if path.as_os_str().is_empty() => {
@@ -119,7 +121,7 @@ fn named(dirs: &YoloDirs, argument: &str) -> Result<Named, SetupError> {
         _ => unusable(argument, "it must end with a file name, such as best.pt"),
     })?;
     let (file, target) = match &name {
-        WeightsName::Address(address) => place_of_address(&folder(dirs), file, address),
+        WeightsName::Address(address) => place_of_address(&folder(dirs), file, address, taken),
         _ => (file.clone(), folder(dirs).join(file)),
     };
     Ok(Named { name, file, target })
@@ -127,7 +129,12 @@ fn named(dirs: &YoloDirs, argument: &str) -> Result<Named, SetupError> {
 
 /// The name and the place of weights from an address. Most are called `best.pt`, so those from another address than
 /// the first ones get a name with a number of their own, which is always the same.
-fn place_of_address(folder: &Path, file: String, address: &str) -> (String, PathBuf) {
+fn place_of_address(
+    folder: &Path,
+    file: String,
+    address: &str,
+    taken: &BTreeSet<PathBuf>,
+) -> (String, PathBuf) {
     let source = Redacted::new(address);
     let mut hash = Sha256::new();
     hash.update(source.as_str().as_bytes());
@@ -138,7 +145,9 @@ fn place_of_address(folder: &Path, file: String, address: &str) -> (String, Path
     };
     let (first, own_target) = (folder.join(&file), folder.join(&own));
     let is_from_here = described(&first).is_some_and(|weights| weights.source == source.as_str());
-    let is_free = fs::symlink_metadata(&first).is_err() && fs::symlink_metadata(&own_target).is_err();
+    let is_free = !taken.contains(&first)
+        && fs::symlink_metadata(&first).is_err()
+        && fs::symlink_metadata(&own_target).is_err();
     if is_from_here || is_free { (file, first) } else { (own, own_target) }
 }
 
@@ -148,17 +157,23 @@ fn place_of_address(folder: &Path, file: String, address: &str) -> (String, Path
 /// # Errors
 /// When the argument names no file, or the folder cannot be read.
 pub fn weights_target(dirs: &YoloDirs, argument: &str) -> Result<(PathBuf, Option<Weights>), SetupError> {
-    let named = named(dirs, argument)?;
+    let named = named(dirs, argument, &BTreeSet::new())?;
     let installed = installed(&named.name, &named.target)?;
     Ok((named.target, installed))
 }
 
-/// Checks whether weights are installed, and finds their sources if not.
+/// Checks whether weights are installed, and finds their sources if not. `taken` are the places of the weights before
+/// them in the same request; theirs is added.
 ///
 /// # Errors
 /// When a path does not exist, or a URL names no file.
-pub fn weights_status(context: &Context<'_>, argument: &str) -> Result<WeightsStatus, SetupError> {
-    let Named { name: parsed, file, target } = named(context.dirs, argument)?;
+pub fn weights_status(
+    context: &Context<'_>,
+    argument: &str,
+    taken: &mut BTreeSet<PathBuf>,
+) -> Result<WeightsStatus, SetupError> {
+    let Named { name: parsed, file, target } = named(context.dirs, argument, taken)?;
+    taken.insert(target.clone());
     let unusable = |why: &str| unusable(argument, why);
     if let Some(weights) = installed(&parsed, &target)? {
         return Ok(WeightsStatus::Installed(weights));
