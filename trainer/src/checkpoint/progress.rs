@@ -1,5 +1,7 @@
 //! How far a run has come.
 
+use crate::training::LossSums;
+
 /// How far a run has come.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
@@ -7,8 +9,8 @@ pub struct Progress {
     pub epochs_done: usize,
     /// Batches of the next epoch that are done; 0 unless the run was interrupted.
     pub batches_done: usize,
-    /// The sums of box, objectness and class loss over those batches, on rank 0.
-    pub loss_sums: [f32; 3],
+    /// The losses of those batches, on rank 0.
+    pub losses: LossSums,
     /// The step, counted from the start of the run, of the last optimizer step; -1 before the first.
     pub last_optimizer_step: i64,
     /// The best fitness so far.
@@ -25,7 +27,7 @@ impl Progress {
     pub const START: Self = Self {
         epochs_done: 0,
         batches_done: 0,
-        loss_sums: [0.0; 3],
+        losses: LossSums { sums: [0.0; 3], left_out: 0 },
         last_optimizer_step: -1,
         best_fitness: 0.0,
         best_epoch: 0,
@@ -41,8 +43,7 @@ impl Progress {
         self.last_optimizer_step = next(done, batches) - waiting;
         if done < self.batches_done {
             // Their mean over the batches that count stays what it was.
-            let share = done as f32 / self.batches_done as f32;
-            self.loss_sums = self.loss_sums.map(|sum| sum * share);
+            self.losses = self.losses.part(done as f64 / self.batches_done as f64);
         }
         self.batches_done = done;
     }
@@ -57,7 +58,7 @@ mod tests {
         Progress {
             epochs_done: 3,
             batches_done: 4,
-            loss_sums: [8.0, 4.0, 2.0],
+            losses: LossSums { sums: [8.0, 4.0, 2.0], left_out: 2 },
             last_optimizer_step: 32,
             ..Progress::START
         }
@@ -77,7 +78,7 @@ mod tests {
         let mut progress = half();
         progress.count_by(6, 10);
         assert_eq!((progress.batches_done, progress.last_optimizer_step), (4, 3 * 6 + 4 - 2));
-        assert_eq!(progress.loss_sums, half().loss_sums);
+        assert_eq!(progress.losses, half().losses);
         progress.count_by(10, 6);
         assert_eq!(progress, half());
     }
@@ -87,6 +88,6 @@ mod tests {
         let mut progress = half();
         progress.count_by(1, 10);
         assert_eq!((progress.batches_done, progress.last_optimizer_step), (1, 3 + 1 - 2));
-        assert_eq!(progress.loss_sums, [2.0, 1.0, 0.5]);
+        assert_eq!(progress.losses, LossSums { sums: [2.0, 1.0, 0.5], left_out: 1 });
     }
 }

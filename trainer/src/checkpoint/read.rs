@@ -12,6 +12,7 @@ use yolo_plan::run::{WrittenBy, check_resumable, lacks};
 use super::progress::Progress;
 use crate::error::TrainError;
 use crate::learner::scaler_of;
+use crate::training::LossSums;
 
 /// The state of a run to resume.
 #[derive(Debug)]
@@ -81,7 +82,11 @@ pub(super) fn parse_resume(file: &WeightsFile, path: &Path) -> Result<Resume, Tr
         progress: Progress {
             epochs_done,
             batches_done: count("batches_done")?,
-            loss_sums: field(&file.root, "loss_sums").and_then(loss_sums).unwrap_or_default(),
+            losses: LossSums {
+                sums: field(&file.root, "loss_sums").and_then(loss_sums).unwrap_or_default(),
+                // Runs in float32 leave none out.
+                left_out: count("losses_left_out").unwrap_or_default(),
+            },
             last_optimizer_step: integer("last_optimizer_step")?,
             best_fitness,
             // Checkpoints of yolo 0.1.0 do not have it: their patience starts again.
@@ -92,9 +97,8 @@ pub(super) fn parse_resume(file: &WeightsFile, path: &Path) -> Result<Resume, Tr
     })
 }
 
-fn loss_sums(value: &Value) -> Option<[f32; 3]> {
-    let sums: Vec<f32> = numbers(value)?.into_iter().map(|sum| sum as f32).collect();
-    sums.try_into().ok()
+fn loss_sums(value: &Value) -> Option<[f64; 3]> {
+    numbers(value)?.try_into().ok()
 }
 
 fn splits(value: &Value) -> Option<Vec<SplitSummary>> {

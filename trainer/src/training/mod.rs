@@ -5,6 +5,7 @@
 mod algorithms;
 mod build;
 mod data;
+mod losses;
 mod meter;
 pub(crate) mod multi_scale;
 mod same_data;
@@ -12,5 +13,7 @@ mod same_data;
 pub(crate) use algorithms::FastestAlgorithms;
 pub(crate) use build::{build_learner, build_model};
 pub(crate) use data::{open_val, read_split, train_loader};
-pub(crate) use meter::{Losses, Meter, Rate};
+pub(crate) use losses::LossSums;
+pub(crate) use losses::{Diverged, EpochLosses, Losses};
+pub(crate) use meter::{Meter, Rate};
 pub(crate) use same_data::summary;

@@ -119,7 +119,7 @@ impl Steps {
     pub(super) fn warm_up_on(&mut self, images: Tensor, targets: Vec<[f32; 6]>) -> Result<(), TrainError> {
         let steady = self.settings;
         self.settings.accumulate = 1;
-        let mut meter = training::Meter::new(training::Rate::default(), [0.0; 3], 0);
+        let mut meter = training::Meter::default();
         let mut feed = Feed::OneBatch(Input { images, targets });
         for _ in 0..WARM_UP {
             self.step(&mut feed, &mut meter)?;
@@ -162,7 +162,7 @@ impl Steps {
         feed: &mut Feed<'_>,
         rounds: usize,
     ) -> Result<Vec<Rate>, TrainError> {
-        let mut meter = training::Meter::new(training::Rate::default(), [0.0; 3], 0);
+        let mut meter = training::Meter::default();
         let step = self.warm_up_together(context, feed, &mut meter)?;
         let time = self.time.as_secs_f64() / rounds as f64;
         let steps = steps_of_round(time, step, self.settings.accumulate);
@@ -214,7 +214,7 @@ impl Steps {
         let steady = self.settings;
         // Each step of the warm-up updates the weights, so that the optimizer allocates its memory.
         self.settings.accumulate = 1;
-        let mut meter = training::Meter::new(training::Rate::default(), [0.0; 3], 0);
+        let mut meter = training::Meter::default();
         for _ in 0..WARM_UP {
             self.step(feed, &mut meter)?;
         }
@@ -250,10 +250,10 @@ impl Steps {
         meter.add(&items, count)?;
         // Training reads the losses this often.
         if self.waiting.is_none() && meter.due() {
-            self.waiting = Some(meter.begin_reading()?);
+            self.waiting = Some(meter.losses.begin_reading()?);
         }
-        if self.waiting.as_ref().map_or(Ok(false), Losses::have_arrived)? {
-            self.waiting = None;
+        if let Some(waiting) = self.waiting.take_if(|waiting| waiting.have_arrived().unwrap_or(true)) {
+            meter.losses.take(waiting)?;
         }
         Ok(count)
     }

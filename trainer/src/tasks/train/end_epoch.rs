@@ -6,6 +6,7 @@ use yolo_plan::event::{EpochSummary, Event};
 use super::training::Training;
 use crate::error::TrainError;
 use crate::tasks::val::Validation;
+use crate::training::LossSums;
 
 /// What follows an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +49,7 @@ impl Training<'_> {
     fn start_epoch(&mut self, number: usize) {
         self.progress.epochs_done = number;
         self.progress.batches_done = 0;
-        self.progress.loss_sums = [0.0; 3];
+        self.progress.losses = LossSums::default();
     }
 
     /// Invariant: every rank has the same metrics, so the progress and the decision are the same too.

@@ -1,16 +1,17 @@
 //! One epoch: for each batch the learning rates, a forward and a backward pass, and an optimizer
 //! step whenever the nominal batch is full (spec §6).
 
-use tch::{Device, Tensor};
+use tch::{Device, Kind, Tensor};
 use yolo_data::loader::Batch;
 use yolo_plan::event::{Event, Stage, Step};
+use yolo_plan::precision::Precision;
 use yolo_plan::run::TrainTask;
 
 use super::training::Training;
 use crate::error::TrainError;
 use crate::model::Ahead;
 use crate::report::{PICTURED, draw_targets};
-use crate::training::{FastestAlgorithms, Losses, Meter, multi_scale};
+use crate::training::{Diverged, EpochLosses, FastestAlgorithms, Losses, Meter, multi_scale};
 
 /// A step whose losses may still be on their way from the device.
 struct Waiting {
@@ -26,7 +27,9 @@ impl Training<'_> {
             // The rest of a nominal batch of the epoch before is dropped (spec §6).
             self.learner.optimizer().zero_grad()?;
         }
-        let mut meter = Meter::new(std::mem::take(&mut self.rate), self.progress.loss_sums, first);
+        let scaled = self.learner.precision() == Precision::Fp16;
+        let losses = EpochLosses::new(self.progress.losses, first, scaled);
+        let mut meter = Meter::new(std::mem::take(&mut self.rate), losses);
         let mut loader = self.loader.take().ok_or_else(|| TrainError::new("the loader is in use"))?;
         let recycler = loader.recycler();
         let (batches, sampler) = (loader.batches_per_epoch(), loader.sampler().clone());
@@ -65,10 +68,13 @@ impl Training<'_> {
         drop(loaded);
         loader.take_warnings().into_iter().for_each(|message| self.context.reporter.warning(message));
         self.loader = Some(loader);
-        self.progress.loss_sums = meter.sums()?;
-        let losses = meter.losses()?;
+        let losses = meter.losses.take_all()?;
+        self.progress.losses = meter.losses.sums();
         self.rate = meter.into_rate();
         self.rate.pause();
+        if self.context.is_main() && !interrupted {
+            self.check_health(number, batches)?;
+        }
         Ok((!interrupted).then_some(losses))
     }
 
@@ -118,11 +124,11 @@ impl Training<'_> {
                 memory: self.memory()?,
                 instances: batch.targets.len(),
             };
-            *waiting = Some(Waiting { step, losses: meter.begin_reading()? });
+            *waiting = Some(Waiting { step, losses: meter.losses.begin_reading()? });
         }
         let arrived = |waiting: &Waiting| waiting.losses.have_arrived();
         if last || waiting.as_ref().map_or(Ok(false), arrived)? {
-            waiting.take().map_or(Ok(()), |waiting| self.report_step(waiting))?;
+            waiting.take().map_or(Ok(()), |waiting| self.report_step(meter, waiting))?;
         }
         if self.task.plots && epoch == 0 && index < PICTURED {
             let path = self.plan.run_dir.join(format!("train_batch{index}.jpg"));
@@ -135,12 +141,48 @@ impl Training<'_> {
 
 impl Training<'_> {
     /// Reports a step with its losses.
-    fn report_step(&self, Waiting { step, losses }: Waiting) -> Result<(), TrainError> {
-        let losses = losses.means()?;
-        check_finite(losses, &step)?;
+    fn report_step(&self, meter: &mut Meter, Waiting { step, losses }: Waiting) -> Result<(), TrainError> {
+        let losses = meter.losses.take(losses)?;
+        if let Some(why) = meter.losses.diverged() {
+            return Err(self.diverged(&loss_not_finite(why, &step), step.epoch));
+        }
         let losses = losses.map(|loss| loss as f32);
         self.context.reporter.send(&Event::Step(Step { losses, ..step }));
         Ok(())
+    }
+
+    /// Fails if training cannot get better any more after this epoch, although its losses were finite, and says how many
+    /// losses did not count.
+    fn check_health(&self, epoch: usize, batches: usize) -> Result<(), TrainError> {
+        let left_out = self.progress.losses.left_out;
+        if left_out > 0 {
+            self.context.reporter.warning(format!(
+                "the loss was not finite in {left_out} of {batches} batches of epoch {}: \
+                 no step was made with their gradients",
+                epoch + 1
+            ));
+        }
+        if left_out == batches {
+            return Err(self.diverged(&format!("no loss of epoch {} was finite", epoch + 1), epoch));
+        }
+        for buffer in self.learner.model().buffers().iter().filter(|buffer| buffer.kind() == Kind::Float) {
+            if buffer.f_isfinite()?.f_all()?.f_int64_value(&[])? == 0 {
+                let what = "a mean or variance of batch normalization is not finite after epoch";
+                return Err(self.diverged(&format!("{what} {}", epoch + 1), epoch));
+            }
+        }
+        Ok(())
+    }
+
+    fn diverged(&self, what: &str, epoch: usize) -> TrainError {
+        let precision = match self.learner.precision() {
+            Precision::Fp16 => ", or use --precision bf16 or fp32",
+            Precision::Fp32 | Precision::Bf16 => "",
+        };
+        let saved = epoch > 0 && !self.task.nosave && !self.task.evolve;
+        let saved = if saved { "; last.pt holds the state before this epoch" } else { "" };
+        TrainError::new(format!("{what}: training diverged"))
+            .with_hint(format!("lower lr0 in the hyperparameters (`--hyp`){precision}{saved}"))
     }
 
     /// The memory in bytes of the GPUs of this rank that libtorch has reserved; on the CPU, that of this process.
@@ -160,18 +202,11 @@ impl Training<'_> {
     }
 }
 
-/// Fails if a mean loss is not finite.
-fn check_finite(losses: [f64; 3], step: &Step) -> Result<(), TrainError> {
-    let Some(bad) = losses.iter().position(|loss| !loss.is_finite()) else { return Ok(()) };
-    let part = ["box", "objectness", "class"][bad];
-    Err(TrainError::new(format!(
-        "the {part} loss became {} in epoch {}, batch {} of {}: training diverged",
-        losses[bad],
-        step.epoch + 1,
-        step.batch,
-        step.batches
-    ))
-    .with_hint("lower lr0 in the hyperparameters (`--hyp`); last.pt holds the state before this epoch"))
+fn loss_not_finite(why: Diverged, Step { epoch, batches, .. }: &Step) -> String {
+    let Diverged { part, value, batch, in_a_row } = why;
+    let times =
+        if in_a_row > 1 { format!(" in {in_a_row} batches in a row, up to") } else { " in".to_owned() };
+    format!("the {part} loss was {value}{times} batch {batch} of {batches} of epoch {}", epoch + 1)
 }
 
 /// Resident memory of this process; 0 where the system does not report it.
