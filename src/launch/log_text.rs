@@ -45,7 +45,7 @@ pub(super) fn of_event(event: &Event) -> Option<String> {
             let number = |index: usize| scores.0[index].unwrap_or(-1.0);
             format!("{title} by COCO's rules: AP {:.4}, AP50 {:.4}", number(0), number(1))
         }
-        Event::Skipped { reason, .. } => format!("skipped a picture: {reason}"),
+        Event::Skipped { reason, .. } => format!("could not read: {reason}"),
         Event::Finished { epochs: 0, .. } => "finished".to_owned(),
         Event::Finished { epochs, seconds, stopped_early, .. } => format!(
             "finished: {} in {}{}",

@@ -124,9 +124,10 @@ impl<'a> RunEvents<'a> {
                 self.print("coco", json!({ "title": title, "scores": scores }));
             }
             Event::Predicted(picture) => self.print("predicted", of_picture(picture)),
-            Event::Skipped { picture, path, reason } => {
-                self.print("skipped", json!({ "picture": picture + 1, "source": path, "reason": reason }));
-            }
+            Event::Skipped { picture, path, reason, frames } => self.print(
+                "skipped",
+                json!({ "picture": picture + 1, "source": path, "reason": reason, "frames": frames }),
+            ),
             // The first rank of each machine reports it.
             Event::Finished { .. } if rank > 0 && !self.one_of_several => {}
             Event::Finished { files, epochs, seconds, stopped_early } => self.print(

@@ -101,9 +101,14 @@ impl<'a> RunView<'a> {
         let Some(rank) = rank else { return };
         match event {
             Event::Predicted(picture) => self.predicted(picture),
-            Event::Skipped { reason, .. } => {
+            Event::Skipped { reason, frames, .. } => {
                 self.results.predictions.skipped += 1;
-                self.line.bar().suspend(|| self.printer.warning(format_args!("{reason}; skipped")));
+                let done = match frames {
+                    0 => "skipped".to_owned(),
+                    1 => "1 frame was searched".to_owned(),
+                    all => format!("{all} frames were searched"),
+                };
+                self.line.bar().suspend(|| self.printer.warning(format_args!("{reason}; {done}")));
             }
             Event::Alive { progress: Some(progress) } => self.ranks.add(rank, Instant::now(), progress),
             _ if rank > 0 => {}

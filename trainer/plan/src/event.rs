@@ -68,8 +68,15 @@ pub enum Event {
     CocoEvaluated { title: String, scores: CocoScores },
     /// `yolo predict` is done with a picture. Any rank sends it, each for its pictures.
     Predicted(Predicted),
-    /// `yolo predict` could not read a picture, and goes on with the others.
-    Skipped { picture: usize, path: PathBuf, reason: String },
+    /// `yolo predict` could not read a picture or a part of a video, and goes on with the others.
+    Skipped {
+        picture: usize,
+        path: PathBuf,
+        reason: String,
+        /// The frames of a video that were searched all the same; 0 of a picture.
+        #[serde(default)]
+        frames: usize,
+    },
     /// `yolo doctor --deep` has measured something on this rank.
     Measured { measure: Measure, value: f64 },
     /// `yolo doctor --deep` has copied bytes from one of this rank's devices to another, at `rate` GB/s, directly or

@@ -36,9 +36,9 @@ impl Search<'_> {
             match facts {
                 Some(Err(why)) if video.kind == VideoKind::Stream => {
                     let page = page_at(&video.source);
-                    self.skip_video(number, page.unwrap_or(&why));
+                    self.skip_video(number, page.unwrap_or(&why), 0);
                 }
-                Some(Err(why)) => self.skip_video(number, &why),
+                Some(Err(why)) => self.skip_video(number, &why, 0),
                 Some(Ok(facts)) if facts.ends || video.kind == VideoKind::File => {
                     if !self.film(&ffmpeg, number, &video, facts)? {
                         return Ok(false);
@@ -62,7 +62,7 @@ impl Search<'_> {
         let mut frames = match Frames::open(ffmpeg, video, stride, Some(facts)) {
             Ok(frames) => frames,
             Err(why) => {
-                self.skip_video(number, &why);
+                self.skip_video(number, &why, 0);
                 return Ok(true);
             }
         };
@@ -94,7 +94,7 @@ impl Search<'_> {
         self.finish_all()?;
         self.finish_video(number)?;
         if let Some(Err(why)) = &ended {
-            self.skip_video(number, why);
+            self.skip_video(number, why, count);
         }
         Ok(ended.is_some() && reading.len() == 0)
     }
@@ -126,7 +126,7 @@ impl Search<'_> {
                     .warning(format!("{}: {why}; opening it again", self.source(number).0.display())),
                 News::Ended(why) => {
                     open -= 1;
-                    self.skip_video(number, &why);
+                    self.skip_video(number, &why, counts[index]);
                 }
             }
         }
@@ -160,7 +160,7 @@ impl Search<'_> {
         }
     }
 
-    fn skip_video(&self, number: usize, why: &str) {
-        self.skip(number, format!("{}: {why}", self.source(number).0.display()));
+    fn skip_video(&self, number: usize, why: &str, frames: usize) {
+        self.skip(number, format!("{}: {why}", self.source(number).0.display()), frames);
     }
 }

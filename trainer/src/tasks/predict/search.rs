@@ -132,7 +132,7 @@ impl<'a> Search<'a> {
             }
             match reading.next()? {
                 None => break,
-                Some(Err((number, reason))) => self.skip(number, reason),
+                Some(Err((number, reason))) => self.skip(number, reason, 0),
                 Some(Ok(ready)) => self.take(ready)?,
             }
             if self.context.asked_to_stop() {
@@ -288,9 +288,10 @@ impl<'a> Search<'a> {
         }
     }
 
-    pub(super) fn skip(&self, number: usize, reason: String) {
+    /// Says why a picture, or a part of a video, could not be read. `frames` of the video were searched.
+    pub(super) fn skip(&self, number: usize, reason: String, frames: usize) {
         let path = self.source(number).0.to_owned();
-        self.context.reporter.send(&Event::Skipped { picture: number, path, reason });
+        self.context.reporter.send(&Event::Skipped { picture: number, path, reason, frames });
     }
 }
 
