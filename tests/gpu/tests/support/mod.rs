@@ -1,6 +1,6 @@
 //! A kit whose `yolo` is a shell script, and a report with every kind of result.
 
-#![allow(unreachable_pub, reason = "a module of a test program")]
+#![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
