@@ -95,6 +95,19 @@ pub fn least_driver(cuda_major: u32) -> u32 {
     }
 }
 
+/// The first CUDA version whose compiler makes machine code for a card; `None` for cards that every CUDA version since
+/// 9.0 knows, and for those that nobody has seen. Source: the release notes of these versions.
+pub fn first_cuda(card: Capability) -> Option<(u32, u32)> {
+    match card {
+        (7, 5) => Some((10, 0)),
+        (8, _) => Some((11, 0)),
+        (9, _) => Some((11, 8)),
+        (10 | 12, _) => Some((12, 8)),
+        (11, _) => Some((13, 0)),
+        _ => None,
+    }
+}
+
 /// The newest build that supports all these GPUs with this driver; machine code is preferred to PTX.
 pub fn best_for(cards: &[Capability], driver_branch: u32) -> Option<&'static Build> {
     let fits = |build: &&Build, allowed: &[Serves]| {
@@ -137,6 +150,18 @@ mod tests {
     fn some_pairs_of_cards_have_no_build_in_common() {
         assert_eq!(best(&[(6, 1), (12, 0)], 580), None);
         assert_eq!(best(&[(7, 0), (12, 0)], 580), None);
+    }
+
+    #[test]
+    fn a_compiler_knows_the_cards_of_its_time() {
+        assert_eq!(first_cuda((12, 1)), Some((12, 8)));
+        assert_eq!(first_cuda((8, 9)), Some((11, 0)));
+        assert_eq!(first_cuda((6, 1)), None);
+        for build in &BUILDS {
+            assert!(
+                build.compiled.iter().all(|&card| first_cuda(card).is_none_or(|first| first <= build.cuda))
+            );
+        }
     }
 
     #[test]

@@ -57,9 +57,7 @@ pub(super) const ROWS: &[Entry] = &[
         title: "A card is in TCC mode",
         cause: "WSL, in which training runs, reaches only cards in WDDM mode; in TCC mode a card computes for Windows \
                 programs alone, and WSL reports `GPU access blocked by the operating system`",
-        remedy: Some(
-            "in PowerShell as administrator, switch the card to WDDM and restart Windows; `-dm 1` undoes it",
-        ),
+        remedy: Some("in PowerShell as administrator, switch the card to WDDM mode and restart Windows"),
         fix: None,
         detects: &[],
     },

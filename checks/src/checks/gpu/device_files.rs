@@ -1,5 +1,6 @@
 //! Whether CUDA can start where NVML works. CUDA also needs /dev/nvidia-uvm, which `nvidia-modprobe`
-//! creates on first use, and a working module behind it. This does not apply to WSL.
+//! creates on first use, and a working module behind it. This does not apply to WSL, nor to other guests of Windows
+//! that use its driver.
 
 use crate::checks::{Answer, Check};
 use crate::facts::{Family, Host, NvmlState};
@@ -20,6 +21,7 @@ const DEVICE: &str = "/dev/nvidia-uvm";
 fn run(host: &Host, intent: &Intent) -> Answer {
     if intent.cpu
         || !super::is_native_linux(host)
+        || host.has_gpu_of_windows_host()
         || host.nvml_state()? != NvmlState::Ready
         || host.gpus()?.is_empty()
     {

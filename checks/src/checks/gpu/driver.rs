@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{driver_unsuited, kernel_module, lost, no_card, outside_job, pci};
+use super::{driver_unsuited, kernel_module, lost, no_card, outside_job, pci, windows_host};
 use crate::checks::{Answer, Check};
 use crate::facts::{Family, Host, NvmlState, Place, Stat, Version};
 use crate::finding::Finding;
@@ -61,6 +61,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let of_container = host.is_container() && !matches!(state, NvmlState::Failed(18 | 4));
     if host.is_wsl2().unwrap_or(false) || of_container || !lost::of_log(host).is_empty() {
         return Ok(Vec::new());
+    }
+    if host.has_gpu_of_windows_host() {
+        return Ok(vec![windows_host::silent(host, &state).status(sick)]);
     }
     // The check of the run's GPUs reports that they are in other nodes of a cluster.
     if outside_job::find(host, intent).is_some() {

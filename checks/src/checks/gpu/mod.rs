@@ -25,6 +25,7 @@ mod run_gpus;
 mod throttling;
 mod virtual_gpu;
 mod visible_devices;
+mod windows_host;
 
 use super::Check;
 pub(in crate::checks) use run_gpus::{chosen, is_native_linux};

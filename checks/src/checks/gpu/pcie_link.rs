@@ -1,5 +1,6 @@
 //! Whether each GPU's PCIe link runs at full width and speed without errors. An idle GPU lowers its
-//! speed to save power, so the speed only counts under load. WSL does not report the real link.
+//! speed to save power, so the speed only counts under load. Windows and WSL have no other source than
+//! the driver, which in WSL may report the best link as the current one: there, only fewer lanes count.
 
 use yolo_base::format;
 
@@ -32,7 +33,7 @@ struct Slot {
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     if !super::is_native_linux(host) {
-        return Ok(Vec::new());
+        return through_windows(host, intent);
     }
     let slots: Vec<Slot> = match super::of_run(host, intent) {
         Ok(gpus) => gpus.into_iter().map(of_driver).collect(),
@@ -53,6 +54,16 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     findings.extend(errors);
     Ok(super::merge::merge_alike(findings))
+}
+
+/// The lanes that the Windows driver reports.
+fn through_windows(host: &Host, intent: &Intent) -> Answer {
+    if host.nvml_state()? != NvmlState::Ready {
+        return Ok(Vec::new());
+    }
+    let slots = super::of_run(host, intent)?.into_iter().map(of_driver);
+    let slots = slots.filter(|slot| !is_of_laptop(host, slot));
+    Ok(super::merge::merge_alike(slots.filter_map(|slot| few_lanes(host, &slot)).collect()))
 }
 
 fn of_driver(gpu: Gpu) -> Slot {
@@ -89,31 +100,18 @@ impl Slot {
     }
 }
 
+/// A laptop GPU is wired with the lanes it has, and reduces their number to save power.
+fn is_of_laptop(host: &Host, slot: &Slot) -> bool {
+    super::is_of_laptop(host, slot.gpu.as_ref())
+}
+
 fn narrow(host: &Host, slot: &Slot) -> Option<Finding> {
     let who = &slot.who;
-    // A laptop GPU is wired with the lanes it has, and reduces their number to save power.
-    if super::is_of_laptop(host, slot.gpu.as_ref()) {
+    if is_of_laptop(host, slot) {
         return None;
     }
-    // Half the lanes cost little, and many boards share them; a quarter slows down the transfer of
-    // images and gradients.
-    if let Some((width, most)) = slot.width(host).filter(|(width, most)| *width > 0 && *width <= *most / 4) {
-        if slot.is_busy() {
-            return Some(Finding::new(
-                "gpu.link-narrow",
-                format!("{who} uses {width} of its {most} PCIe lanes"),
-            ));
-        }
-        let title = format!("{who}, which is idle, uses {width} of its {most} PCIe lanes");
-        return Some(
-            Finding::new("gpu.link-narrow", title)
-                .status(Status::Info)
-                .because("recent cards turn off lanes to save power while they are idle")
-                .remedy("nothing, unless the number stays the same while the card is busy")
-                .command(
-                    "nvidia-smi --query-gpu=index,pcie.link.width.current,pcie.link.width.max --format=csv",
-                ),
-        );
+    if let Some(finding) = few_lanes(host, slot) {
+        return Some(finding);
     }
     let (generation, best) = (slot.number("pcie_generation")?, slot.number("pcie_generation_max")?);
     if slot.is_busy() && generation + 1 < best {
@@ -121,6 +119,27 @@ fn narrow(host: &Host, slot: &Slot) -> Option<Finding> {
         return Some(Finding::new("gpu.link-narrow", title));
     }
     None
+}
+
+fn few_lanes(host: &Host, slot: &Slot) -> Option<Finding> {
+    // Half the lanes cost little, and many boards share them; a quarter slows down the transfer of
+    // images and gradients.
+    let (width, most) = slot.width(host).filter(|(width, most)| *width > 0 && *width <= *most / 4)?;
+    let who = &slot.who;
+    if slot.is_busy() {
+        return Some(Finding::new("gpu.link-narrow", format!("{who} uses {width} of its {most} PCIe lanes")));
+    }
+    let title = format!("{who}, which is idle, uses {width} of its {most} PCIe lanes");
+    Some(
+        Finding::new("gpu.link-narrow", title)
+            .status(Status::Info)
+            .because("recent cards turn off lanes to save power while they are idle")
+            .remedy(
+                "nothing, unless the number stays the same while the card is busy; then try a slot with more lanes: the \
+                 others of the board, M.2 disks, and a CPU with graphics may share or lack them",
+            )
+            .command("nvidia-smi --query-gpu=index,pcie.link.width.current,pcie.link.width.max --format=csv"),
+    )
 }
 
 /// Packets that were sent again, as counted by the driver or the kernel.

@@ -5,7 +5,7 @@
 
 use crate::checks::gpu::chosen;
 use crate::checks::{Answer, Check};
-use crate::facts::{Fact, Gpu, Host, NvmlState};
+use crate::facts::{Fact, Gpu, Host, Libtorch, NvmlState, Variant};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::libtorch_builds::{self, BUILDS, Build, Capability, Serves};
@@ -60,7 +60,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if let (None, true, Some(best)) = (&libtorch, findings.is_empty(), best) {
         return Ok(cards.iter().filter_map(|card| before_setup(card, best)).collect());
     }
-    let Some(build) = libtorch.as_ref().and_then(|libtorch| libtorch.build()) else { return Ok(findings) };
+    let Some(libtorch) = libtorch else { return Ok(findings) };
+    let Some(build) = libtorch.build() else {
+        if findings.is_empty() {
+            findings.extend(cards.iter().filter_map(|card| beyond_cuda(host, &libtorch, card, best)));
+        }
+        return Ok(findings);
+    };
     if findings.is_empty() {
         findings.extend(cards.iter().filter_map(|card| unsupported(host, build, card, best)));
     }
@@ -128,22 +134,46 @@ fn unsupported(host: &Host, build: &Build, card: &Cards, best: Option<&Build>) -
         Serves::No => {
             let title = format!("libtorch's {} build has no kernels for {who}", build.name);
             let finding = Finding::new("libraries.no-kernels", title).seen(evidence);
-            Some(match best {
-                Some(best) => super::install(
-                    host,
-                    best,
-                    finding.remedy(format!(
-                        "use the {} build of libtorch, which supports {}",
-                        best.name,
-                        card.them()
-                    )),
-                ),
-                // A build would support it, but not on this driver.
-                None => {
-                    let (_, commands) = super::newer_driver(host);
-                    commands.into_iter().fold(finding.remedy(for_newer_driver(card)), Finding::command)
-                }
-            })
+            Some(replaced(host, finding, card, best))
+        }
+    }
+}
+
+/// With another libtorch of the user, of which only the version of CUDA is known: no compiler makes machine code for
+/// cards that came after it, and the builds that PyTorch made with CUDA before 12.8 have no PTX for a driver to compile.
+fn beyond_cuda(host: &Host, libtorch: &Libtorch, card: &Cards, best: Option<&Build>) -> Option<Finding> {
+    let Variant::Cuda(Some(cuda)) = libtorch.variant else { return None };
+    let first = libtorch_builds::first_cuda(card.capability).filter(|first| cuda < *first)?;
+    let title = format!(
+        "libtorch in {} is for CUDA {}, which has no kernels for {}",
+        libtorch.root,
+        dotted(cuda),
+        card.label()
+    );
+    let evidence = format!(
+        "compute capability {} needs a libtorch for CUDA {} or later",
+        dotted(card.capability),
+        dotted(first)
+    );
+    Some(replaced(host, Finding::new("libraries.no-kernels", title).seen(evidence), card, best))
+}
+
+/// With how to get a build that supports the card.
+fn replaced(host: &Host, finding: Finding, card: &Cards, best: Option<&Build>) -> Finding {
+    match best {
+        Some(best) => super::install(
+            host,
+            best,
+            finding.remedy(format!(
+                "use the {} build of libtorch, which supports {}",
+                best.name,
+                card.them()
+            )),
+        ),
+        // A build would support it, but not on this driver.
+        None => {
+            let (_, commands) = super::newer_driver(host);
+            commands.into_iter().fold(finding.remedy(for_newer_driver(card)), Finding::command)
         }
     }
 }

@@ -31,6 +31,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let state = host.nvml_state()?;
+    // There is no module of NVIDIA here: the check of the driver says what is missing.
+    if host.has_gpu_of_windows_host() {
+        return Ok(Vec::new());
+    }
     let is_loaded = || matches!(host.driver_module_version(), Ok(Some(_)));
     if state == NvmlState::NoLibrary
         && is_loaded()

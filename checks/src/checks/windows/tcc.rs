@@ -1,7 +1,7 @@
 //! Whether a card is in TCC mode, in which it computes for Windows only: WSL reaches cards in WDDM mode.
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, NvmlState};
+use crate::facts::{Gpu, Host, NvmlState};
 use crate::finding::Finding;
 use crate::intent::Intent;
 
@@ -12,20 +12,27 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
+/// microsoft/WSL#13027.
+const BESIDE_OTHERS: &str = "WSL, in which training runs, reaches only cards in WDDM mode; beside a card in TCC mode it may \
+                             not open the others either, and reports `Unable to determine the device handle` for all";
+
 fn run(host: &Host, intent: &Intent) -> Answer {
     if !host.is_windows()? || intent.cpu || host.nvml_state()? != NvmlState::Ready {
         return Ok(Vec::new());
     }
     // NVML calls the mode WDM.
+    let is_in_tcc = |gpu: &Gpu| gpu.text("driver_model").is_ok_and(|model| model == "WDM");
     let gpus = host.gpus()?.into_iter().filter(|gpu| gpu.lost().is_none());
-    let in_tcc = gpus.filter(|gpu| gpu.text("driver_model").is_ok_and(|model| model == "WDM"));
+    let (in_tcc, others): (Vec<Gpu>, Vec<Gpu>) = gpus.partition(is_in_tcc);
     Ok(in_tcc
+        .iter()
         .map(|gpu| {
             let name = gpu.name().map_or(String::new(), |name| format!(" ({name})"));
             let title = format!("GPU {}{name} is in TCC mode, in which WSL does not see it", gpu.index);
-            Finding::new("windows.tcc", title)
+            let finding = Finding::new("windows.tcc", title)
                 .command(format!("nvidia-smi -g {} -dm 0", gpu.index))
-                .command("shutdown /r /t 0")
+                .command("shutdown /r /t 0");
+            if others.is_empty() { finding } else { finding.because(BESIDE_OTHERS) }
         })
         .collect())
 }

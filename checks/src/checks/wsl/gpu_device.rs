@@ -160,11 +160,16 @@ fn no_driver(host: &Host, intent: &Intent) -> Finding {
 }
 
 fn answering(host: &Host) -> Vec<Finding> {
+    let gpus = host.gpus().unwrap_or_default();
+    // The check of lost GPUs reports that none can be opened.
+    if !gpus.is_empty() && gpus.iter().all(|gpu| gpu.lost().is_some()) {
+        return Vec::new();
+    }
     let mut findings = Vec::new();
     let driver = host.driver_version().map_or("(unknown version)".to_owned(), |version| version.to_string());
     let mut healthy =
         Finding::ok("wsl.gpu", format!("the GPU is available in WSL, through Windows driver {driver}"));
-    for gpu in host.gpus().unwrap_or_default() {
+    for gpu in gpus {
         if UNANSWERED.iter().any(|call| matches!(gpu.error(call), Some(3 | 999))) {
             healthy = healthy.seen(format!(
                 "GPU {}: the driver does not report processes or power, which is normal in WSL",

@@ -20,8 +20,25 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let is_sign = |line: &&str| line.contains("make_resident") && line.contains("-12");
     let log = host.kernel_log();
     let signs: Vec<&str> = log.as_deref().unwrap_or_default().lines().filter(is_sign).collect();
-    let lost = host.gpus().unwrap_or_default().into_iter().find_map(|gpu| Some((gpu.place(), gpu.lost()?)));
+    let gpus = host.gpus().unwrap_or_default();
+    let lost = gpus.iter().find_map(|gpu| Some((gpu.place(), gpu.lost()?)));
     let finding = match (lost, signs.last()) {
+        // Windows rarely loses all cards at once, and 999 is what WSL reports beside a card in TCC mode
+        // (microsoft/WSL#13027).
+        (Some(_), None) if gpus.len() > 1 && gpus.iter().all(|gpu| gpu.lost() == Some(999)) => {
+            let title = format!("none of the {} GPUs responds: {}", gpus.len(), nvml_error_text(999));
+            Finding::new("wsl.gpu-lost", title)
+                .because(
+                    "one of the cards may be in TCC mode: WSL reaches cards in WDDM mode only, and beside one in TCC mode it \
+                     may not open the others either; or Windows lost the cards",
+                )
+                .remedy(
+                    "look at the driver model of the cards; switch one in TCC mode to WDDM in a Windows terminal as \
+                     administrator (`nvidia-smi -g N -dm 0`), then restart Windows; if all are in WDDM mode, only \
+                     restart Windows",
+                )
+                .command("nvidia-smi.exe --query-gpu=index,name,driver_model.current --format=csv")
+        }
         (Some((place, code)), _) => {
             Finding::new("wsl.gpu-lost", format!("{place} does not respond: {}", nvml_error_text(code)))
         }

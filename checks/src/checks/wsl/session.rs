@@ -13,6 +13,9 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
+/// WSL's default of `vmIdleTimeout`, in milliseconds.
+const VM_IDLE: i64 = 60_000;
+
 fn run(host: &Host, _: &Intent) -> Answer {
     if !super::is_wsl_itself(host)? {
         return Ok(Vec::new());
@@ -21,15 +24,31 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let set = |name: &str| host.env(name).is_ok_and(|value| value.is_some());
     let detached = [("TMUX", "tmux"), ("STY", "screen"), ("SSH_CONNECTION", "an SSH session")];
     let config = host.wslconfig().ok();
-    // -1 keeps WSL running forever.
-    let stays = config.is_some_and(|config| {
-        config.document.value("general", "instanceIdleTimeout") == Some("-1")
-            || config.value("vmIdleTimeout") == Some("-1")
-    });
+    let value =
+        |section: &str, key: &str| config.as_ref()?.document.value(section, key)?.trim().parse::<i64>().ok();
+    let of_instance = value("general", "instanceIdleTimeout");
+    // A negative value keeps the distribution forever, and with it the virtual machine.
+    let stays = of_instance.is_some_and(|time| time < 0);
+    let of_machine =
+        value("wsl2", "vmIdleTimeout").filter(|time| of_instance.is_none() && !(0..=VM_IDLE).contains(time));
     if let Some((_, what)) = detached.iter().find(|(name, _)| set(name)).filter(|_| !stays) {
         let title =
             format!("WSL stops soon after the last Windows terminal closes, and so does training in {what}");
         findings.push(Finding::new("wsl.idle", title));
+    } else if let Some(time) = of_machine {
+        // Who raised this timeout expects that training goes on.
+        let title = format!(
+            "`vmIdleTimeout={time}` keeps WSL's virtual machine, but this distribution stops soon after the last Windows \
+             terminal closes"
+        );
+        let finding = Finding::new("wsl.idle", title).because(
+            "vmIdleTimeout counts from the moment that the last distribution has stopped, and a distribution stops 15 s \
+             after its last Windows terminal closes, even if training runs in tmux, screen or over SSH",
+        );
+        findings.push(finding.remedy(
+            "keep a Windows terminal open, or set instanceIdleTimeout=-1 under [general] in .wslconfig as well, then shut \
+             WSL down from Windows; a version of WSL that does not know this setting needs `wsl.exe --update`",
+        ));
     }
     match host.text("/proc/1/comm") {
         Err(why) if findings.is_empty() => return Err(why),

@@ -1,8 +1,10 @@
 //! Whether this is WSL, and which. The releases of Microsoft's kernels name it: `4.4.0-…-Microsoft` is
 //! WSL 1, `microsoft-standard` WSL 2, even if built from Microsoft's source by someone else. For a
-//! custom kernel, `/dev/dxg` or the interop socket decides.
+//! custom kernel, the interop socket or `/dev/dxg` decides; an ordinary guest of Hyper-V can have this device too,
+//! and, unlike WSL, firmware that names the machine.
 
 use super::version::Version;
+use super::virtual_machine::Guest;
 use crate::facts::answer::{Fact, Unknown};
 use crate::facts::host::Host;
 use crate::wsl::exe_output::generation_of_kernel;
@@ -16,6 +18,9 @@ pub enum Wsl {
     Two,
 }
 
+/// The device through which a virtual machine uses a GPU that Windows shares.
+const WINDOWS_GPU: &str = "/dev/dxg";
+
 impl Host {
     /// Which WSL this system runs in; `None` where it does not.
     pub fn wsl(&self) -> Fact<Option<Wsl>> {
@@ -28,8 +33,18 @@ impl Host {
         }
         let full = self.text("/proc/version").ok().flatten().and_then(|text| of_kernel(&text));
         let marked = || self.env("WSL_INTEROP").is_ok_and(|value| value.is_some());
-        let device = || self.exists("/dev/dxg").unwrap_or(false);
+        let device = || self.exists(WINDOWS_GPU).unwrap_or(false) && !self.is_on_hyper_v();
         Ok(full.or_else(|| (marked() || device()).then_some(Wsl::Two)))
+    }
+
+    fn is_on_hyper_v(&self) -> bool {
+        matches!(self.guest(), Some(Guest::HyperV | Guest::Cloud("Azure")))
+    }
+
+    /// Whether this is a guest of Hyper-V other than WSL that uses the GPU through the driver of its Windows host, as
+    /// WSL does (GPU-PV). The guest's owner copies that driver's libraries.
+    pub fn has_gpu_of_windows_host(&self) -> bool {
+        self.exists(WINDOWS_GPU) == Ok(true) && self.is_on_hyper_v() && self.wsl() == Ok(None)
     }
 
     /// Whether this is WSL 2.
@@ -102,5 +117,17 @@ mod tests {
             "stats": { "/dev/dxg": { "kind": "char" } },
             "files": { "/proc/version": "Linux version 6.9.1-custom (me@pc) #1" } });
         assert_eq!(Host::from_value(recording).unwrap().0.wsl().unwrap(), Some(Wsl::Two));
+    }
+
+    #[test]
+    fn a_guest_of_hyper_v_with_the_device_is_not_wsl() {
+        let recording = json!({ "version": 1, "os": "linux", "env": {}, "folders": { "/dev": ["dxg"] },
+            "stats": { "/dev/dxg": { "kind": "char" } },
+            "files": { "/proc/version": "Linux version 5.15.0-134-generic (buildd@builder) #145-Ubuntu SMP",
+                "/sys/class/dmi/id/sys_vendor": "Microsoft Corporation\n",
+                "/sys/class/dmi/id/product_name": "Virtual Machine\n" } });
+        let host = Host::from_value(recording).unwrap().0;
+        assert_eq!(host.wsl().unwrap(), None);
+        assert!(host.has_gpu_of_windows_host());
     }
 }
