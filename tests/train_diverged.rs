@@ -38,9 +38,9 @@ fn a_loss_that_is_not_finite_ends_the_run_and_names_its_batch() {
     let run =
         user.run(&format!("{TRAIN} --epochs 200 --noplots --nbs 8 --noval --optimizer SGD --hyp high.yaml"));
     let run = run.failed_with(1, &[" loss was ", " of epoch ", ": training diverged", "hint: lower lr0"]);
-    // Rank 0 wrote it at the end of the epoch before.
+    // Rank 0 writes it at the end of an epoch.
     let last = user.path().join("runs/train/exp2/weights/last.pt").exists();
-    assert_eq!(run.stderr.contains("; last.pt holds the state before this epoch"), last, "{}", run.stderr);
+    assert_eq!(run.stderr.contains("; last.pt holds an earlier state"), last, "{}", run.stderr);
 }
 
 /// Writes these weights with an infinite mean in the first normalization.
@@ -62,6 +62,6 @@ fn statistics_that_stay_infinite_end_the_run_though_its_losses_are_finite() {
     let run = trained(&user);
     with_an_infinite_mean(&run.join("weights/best.pt"), &user.path().join("infinite.pt"));
     let training = TRAIN.replace("--cfg yolov5n --weights=", "--weights infinite.pt");
-    let message = "a mean or variance of batch normalization is not finite after epoch 1: training diverged";
+    let message = "a mean or variance of batch normalization is not finite in epoch 1: training diverged";
     user.run(&format!("{training} --epochs 2 --noplots")).failed_with(1, &[message]);
 }

@@ -6,7 +6,7 @@ use yolo_base::format::{count, duration};
 use yolo_plan::RunPlan;
 use yolo_plan::backend::Backend;
 use yolo_plan::device;
-use yolo_plan::event::{EpochSummary, Event, Metrics};
+use yolo_plan::event::{EpochSummary, Event, Metrics, unread};
 use yolo_protocol::{End, StopSignal};
 
 use super::Programs;
@@ -45,7 +45,7 @@ pub(super) fn of_event(event: &Event) -> Option<String> {
             let number = |index: usize| scores.0[index].unwrap_or(-1.0);
             format!("{title} by COCO's rules: AP {:.4}, AP50 {:.4}", number(0), number(1))
         }
-        Event::Skipped { reason, .. } => format!("could not read: {reason}"),
+        Event::Skipped { reason, frames, .. } => unread(reason, *frames),
         Event::Finished { epochs: 0, .. } => "finished".to_owned(),
         Event::Finished { epochs, seconds, stopped_early, .. } => format!(
             "finished: {} in {}{}",

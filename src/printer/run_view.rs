@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use yolo_base::format::{count, duration, memory};
 use yolo_checks::GpuMonitor;
 use yolo_plan::bench_report::Measurement;
-use yolo_plan::event::{EpochSummary, Event, OutputFile, Predicted, Step};
+use yolo_plan::event::{EpochSummary, Event, OutputFile, Predicted, Step, unread};
 use yolo_plan::run::Task;
 
 use super::predictions::{Predictions, frame, objects, predicted_line};
@@ -103,12 +103,7 @@ impl<'a> RunView<'a> {
             Event::Predicted(picture) => self.predicted(picture),
             Event::Skipped { reason, frames, .. } => {
                 self.results.predictions.skipped += 1;
-                let done = match frames {
-                    0 => "skipped".to_owned(),
-                    1 => "1 frame was searched".to_owned(),
-                    all => format!("{all} frames were searched"),
-                };
-                self.line.bar().suspend(|| self.printer.warning(format_args!("{reason}; {done}")));
+                self.line.bar().suspend(|| self.printer.warning(unread(reason, *frames)));
             }
             Event::Alive { progress: Some(progress) } => self.ranks.add(rank, Instant::now(), progress),
             _ if rank > 0 => {}

@@ -1,7 +1,6 @@
 //! The plan of a setup, made before anything changes: for each step its source, the bytes to download,
 //! the bytes on the disk afterwards, and the disk. The steps are then carried out in order.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -19,7 +18,7 @@ use super::nccl_plugin::{NcclPluginStatus, ensure_nccl_plugin, nccl_plugin_statu
 use super::noted::noted;
 use super::trainer::checkout_needs_headers;
 use super::trainer::{TrainerStatus, ensure_trainer, trainer_status};
-use super::weights::{PendingWeights, Weights, WeightsStatus, weights_status};
+use super::weights::{PendingWeights, TakenPlaces, Weights, WeightsStatus, weights_status};
 use crate::fetch::{
     FetchError, FolderLock, MARGIN, ProgressEvent, Redacted, Staging, folder_size, free_bytes, mount_of,
     staging_dir,
@@ -182,7 +181,7 @@ impl SetupPlan {
                 steps.extend(nccl_step(nccl_plugin_status(libtorch.as_ref())?, request.nccl)?);
             }
         }
-        let mut taken = BTreeSet::new();
+        let mut taken = TakenPlaces::new();
         for argument in &request.weights {
             steps.push(weights_step(argument, weights_status(context, argument, &mut taken)?));
         }

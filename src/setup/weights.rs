@@ -2,7 +2,7 @@
 //! opened and its parameters are counted before it is installed, so that a web page, a truncated file
 //! or another model is rejected.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -111,8 +111,11 @@ fn unusable(argument: &str, why: &str) -> SetupError {
     WeightsError::Invalid { argument: Redacted::new(argument).to_string(), why: why.to_owned() }.into()
 }
 
-/// Weights whose place is none of `taken`, if they are from an address.
-fn named(dirs: &YoloDirs, argument: &str, taken: &BTreeSet<PathBuf>) -> Result<Named, SetupError> {
+/// The places of the weights of a request, each with the argument that named them.
+pub type TakenPlaces = BTreeMap<PathBuf, String>;
+
+/// Weights whose place no other argument in `taken` has, if they are from an address.
+fn named(dirs: &YoloDirs, argument: &str, taken: &TakenPlaces) -> Result<Named, SetupError> {
     let name = WeightsName::parse(argument);
     let file = file_name(&name).ok_or_else(|| match &name {
         WeightsName::Path(path) if path.as_os_str().is_empty() => {
@@ -129,12 +132,7 @@ fn named(dirs: &YoloDirs, argument: &str, taken: &BTreeSet<PathBuf>) -> Result<N
 
 /// The name and the place of weights from an address. Most are called `best.pt`, so those from another address than
 /// the first ones get a name with a number of their own, which is always the same.
-fn place_of_address(
-    folder: &Path,
-    file: String,
-    address: &str,
-    taken: &BTreeSet<PathBuf>,
-) -> (String, PathBuf) {
+fn place_of_address(folder: &Path, file: String, address: &str, taken: &TakenPlaces) -> (String, PathBuf) {
     let source = Redacted::new(address);
     let mut hash = Sha256::new();
     hash.update(source.as_str().as_bytes());
@@ -145,7 +143,7 @@ fn place_of_address(
     };
     let (first, own_target) = (folder.join(&file), folder.join(&own));
     let is_from_here = described(&first).is_some_and(|weights| weights.source == source.as_str());
-    let is_free = !taken.contains(&first)
+    let is_free = taken.get(&first).is_none_or(|by| by == address)
         && fs::symlink_metadata(&first).is_err()
         && fs::symlink_metadata(&own_target).is_err();
     if is_from_here || is_free { (file, first) } else { (own, own_target) }
@@ -157,7 +155,7 @@ fn place_of_address(
 /// # Errors
 /// When the argument names no file, or the folder cannot be read.
 pub fn weights_target(dirs: &YoloDirs, argument: &str) -> Result<(PathBuf, Option<Weights>), SetupError> {
-    let named = named(dirs, argument, &BTreeSet::new())?;
+    let named = named(dirs, argument, &TakenPlaces::new())?;
     let installed = installed(&named.name, &named.target)?;
     Ok((named.target, installed))
 }
@@ -170,10 +168,10 @@ pub fn weights_target(dirs: &YoloDirs, argument: &str) -> Result<(PathBuf, Optio
 pub fn weights_status(
     context: &Context<'_>,
     argument: &str,
-    taken: &mut BTreeSet<PathBuf>,
+    taken: &mut TakenPlaces,
 ) -> Result<WeightsStatus, SetupError> {
     let Named { name: parsed, file, target } = named(context.dirs, argument, taken)?;
-    taken.insert(target.clone());
+    taken.entry(target.clone()).or_insert_with(|| argument.to_owned());
     let unusable = |why: &str| unusable(argument, why);
     if let Some(weights) = installed(&parsed, &target)? {
         return Ok(WeightsStatus::Installed(weights));

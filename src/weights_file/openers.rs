@@ -71,8 +71,11 @@ pub(super) fn of_onnx(
     suppresses: bool,
 ) -> Vec<Opener> {
     let is_own = |domain: &str| matches!(domain, "" | "ai.onnx");
+    // As https://github.com/onnx/onnx defines them; `ai.onnx.contrib` is an extension of ONNX Runtime.
+    let is_of_onnx =
+        |domain: &str| matches!(domain, "ai.onnx.ml" | "ai.onnx.training" | "ai.onnx.preview.training");
     let own = opsets.iter().find(|(domain, _)| is_own(domain)).map(|(_, version)| format!("opset {version}"));
-    let foreign = opsets.keys().any(|domain| !is_own(domain) && !domain.starts_with("ai.onnx."));
+    let foreign = opsets.keys().any(|domain| !is_own(domain) && !is_of_onnx(domain));
     let needed: Vec<String> =
         own.into_iter().chain(foreign.then(|| "operations that are not ONNX's own".to_owned())).collect();
     let needed = (!needed.is_empty()).then(|| format!("if they know {}", yolo_base::format::list(&needed)));

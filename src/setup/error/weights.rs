@@ -33,7 +33,8 @@ impl Hint for WeightsError {
                 "pass a file, a URL, or a pretrained model: yolov5n, yolov5s, yolov5m, yolov5l, yolov5x, or the same with the suffix 6 (yolov5n6)"
             }
             Self::Taken { .. } => {
-                "rename your file, remove the installed one with `yolo setup --remove NAME`, or pass the path of your file to \
+                "if another setup has just installed it, run the command again, and these weights get another name; else \
+                 rename your file, remove the installed one with `yolo setup --remove NAME`, or pass the path of your file to \
                  the `--weights` of another command, such as `yolo predict`, which needs no setup"
             }
         };

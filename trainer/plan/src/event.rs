@@ -331,6 +331,15 @@ pub struct OutputFile {
     pub path: PathBuf,
 }
 
+/// What people are told about a picture, or a part of a video, that could not be read ([`Event::Skipped`]).
+pub fn unread(reason: &str, frames: usize) -> String {
+    match frames {
+        0 => format!("{reason}; skipped"),
+        1 => format!("{reason}; 1 frame was searched"),
+        all => format!("{reason}; {all} frames were searched"),
+    }
+}
+
 /// Reads null as NaN: JSON has no NaN or infinity, and serde_json writes null for a diverged loss.
 fn lossy_losses<'de, D, T>(deserializer: D) -> Result<[T; 3], D::Error>
 where

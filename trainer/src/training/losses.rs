@@ -1,7 +1,7 @@
 //! The losses of the steps of an epoch. Each step leaves its three loss items on the device, without another launch than
 //! a copy, and they are read some steps later: waiting for them would leave a GPU without work. A loss that is not
 //! finite is found when it is read. Training in float16 goes on after some of these, because the gradient scaler
-//! skips their optimizer steps.
+//! skips optimizer steps whose gradients are not finite.
 
 use tch::{Kind, Tensor, no_grad};
 use tch_train::Reading;
@@ -32,22 +32,6 @@ impl LossSums {
     }
 }
 
-/// Losses of some steps that may still be on their way from the device.
-#[derive(Debug)]
-pub(crate) struct Losses {
-    rows: Reading,
-    /// The steps that they belong to, counted from the first of this process.
-    from: usize,
-    to: usize,
-}
-
-impl Losses {
-    /// Whether they have arrived. Does not wait.
-    pub(crate) fn have_arrived(&self) -> Result<bool, TrainError> {
-        Ok(self.rows.has_arrived()?)
-    }
-}
-
 /// Why a run has diverged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Diverged {
@@ -70,9 +54,11 @@ pub(crate) struct EpochLosses {
     earlier: usize,
     /// One row for each step of this process, on its device.
     rows: Option<Tensor>,
-    /// Steps of this process, and how many of them have been read.
+    /// Steps of this process, and how many of them have been counted.
     steps: usize,
     read: usize,
+    /// The next of them, on their way from the device.
+    reading: Option<Reading>,
     /// How many in a row end the run; 0 if every one does.
     too_many: usize,
     in_a_row: usize,
@@ -101,33 +87,43 @@ impl EpochLosses {
         Ok(())
     }
 
-    /// Begins to read the losses that have not been read yet, without waiting for the device: it has them when it has
-    /// done the steps so far. [`Self::take`] counts them.
-    pub(crate) fn begin_reading(&self) -> Result<Losses, TrainError> {
-        let unread = self.steps - self.read;
-        let rows = match &self.rows {
-            Some(rows) => Reading::begin(&rows.f_narrow(0, self.read as i64, unread as i64)?)?,
-            None => Reading::begin(&Tensor::f_zeros([0, 3], (Kind::Float, tch::Device::Cpu))?)?,
-        };
-        Ok(Losses { rows, from: self.read, to: self.steps })
+    /// Whether losses are on their way from the device.
+    pub(crate) fn is_reading(&self) -> bool {
+        self.reading.is_some()
     }
 
-    /// Counts losses and returns the means of box, objectness and class loss since the start of the epoch. Waits until
-    /// they have arrived.
-    pub(crate) fn take(&mut self, Losses { rows, from, to }: Losses) -> Result<[f64; 3], TrainError> {
-        debug_assert_eq!(from, self.read, "each loss counts once");
-        let rows = Vec::<f32>::try_from(rows.finish()?.f_reshape([-1])?)?;
-        for (index, row) in rows.chunks_exact(3).enumerate() {
-            self.count(from + index, row);
+    /// Begins to read the losses that have not been read yet, without waiting for the device: it has them when it has
+    /// done the steps so far. [`Self::take`] counts them. If others are on their way, it waits for these first.
+    pub(crate) fn begin_reading(&mut self) -> Result<(), TrainError> {
+        self.take()?;
+        if let Some(rows) = &self.rows {
+            let unread = (self.steps - self.read) as i64;
+            self.reading = Some(Reading::begin(&rows.f_narrow(0, self.read as i64, unread)?)?);
         }
-        self.read = to;
+        Ok(())
+    }
+
+    /// Whether the losses that are being read have arrived. Does not wait.
+    pub(crate) fn have_arrived(&self) -> Result<bool, TrainError> {
+        Ok(self.reading.as_ref().map_or(Ok(true), Reading::has_arrived)?)
+    }
+
+    /// Counts the losses that are being read and returns the means of box, objectness and class loss since the start of
+    /// the epoch. Waits until they have arrived.
+    pub(crate) fn take(&mut self) -> Result<[f64; 3], TrainError> {
+        if let Some(reading) = self.reading.take() {
+            let rows = Vec::<f32>::try_from(reading.finish()?.f_reshape([-1])?)?;
+            for row in rows.chunks_exact(3) {
+                self.count(row);
+            }
+        }
         Ok(self.means())
     }
 
     /// Counts all losses so far. Waits for the device.
     pub(crate) fn take_all(&mut self) -> Result<[f64; 3], TrainError> {
-        let rest = self.begin_reading()?;
-        self.take(rest)
+        self.begin_reading()?;
+        self.take()
     }
 
     /// The losses so far, of which [`Self::take_all`] counted all.
@@ -140,7 +136,8 @@ impl EpochLosses {
         self.diverged
     }
 
-    fn count(&mut self, step: usize, row: &[f32]) {
+    fn count(&mut self, row: &[f32]) {
+        self.read += 1;
         let bad = row.iter().zip(["box", "objectness", "class"]).find(|(loss, _)| !loss.is_finite());
         if bad.is_some() && self.too_many > 0 {
             self.done.left_out += 1;
@@ -149,7 +146,7 @@ impl EpochLosses {
         }
         self.in_a_row = if bad.is_some() { self.in_a_row + 1 } else { 0 };
         if let Some((&value, part)) = bad.filter(|_| self.in_a_row >= self.too_many) {
-            let (batch, in_a_row) = (self.earlier + step + 1, self.in_a_row);
+            let (batch, in_a_row) = (self.earlier + self.read, self.in_a_row);
             self.diverged.get_or_insert(Diverged { part, value, batch, in_a_row });
         }
     }
@@ -198,13 +195,17 @@ mod tests {
     fn losses_that_are_read_later_are_those_of_their_step() {
         let mut losses = new(false);
         add(&mut losses, [1.0, 2.0, 3.0]);
-        let first = losses.begin_reading().unwrap();
-        // A reading that nobody takes changes nothing.
-        drop(losses.begin_reading().unwrap());
+        losses.begin_reading().unwrap();
         add(&mut losses, [3.0, 2.0, 1.0]);
-        assert!(first.have_arrived().unwrap());
-        assert_eq!(losses.take(first).unwrap(), [1.0, 2.0, 3.0]);
-        assert_eq!(losses.take_all().unwrap(), [2.0, 2.0, 2.0]);
+        assert!(losses.is_reading() && losses.have_arrived().unwrap());
+        assert_eq!(losses.take().unwrap(), [1.0, 2.0, 3.0]);
+        assert_eq!(losses.take().unwrap(), [1.0, 2.0, 3.0], "nothing else is being read");
+        // Another reading begins before the first was taken.
+        losses.begin_reading().unwrap();
+        add(&mut losses, [8.0, 8.0, 8.0]);
+        losses.begin_reading().unwrap();
+        assert_eq!(losses.take().unwrap(), [4.0, 4.0, 4.0]);
+        assert_eq!(losses.take_all().unwrap(), [4.0, 4.0, 4.0]);
     }
 
     #[test]

@@ -14,6 +14,6 @@ pub(crate) use algorithms::FastestAlgorithms;
 pub(crate) use build::{build_learner, build_model};
 pub(crate) use data::{open_val, read_split, train_loader};
 pub(crate) use losses::LossSums;
-pub(crate) use losses::{Diverged, EpochLosses, Losses};
+pub(crate) use losses::{Diverged, EpochLosses};
 pub(crate) use meter::{Meter, Rate};
 pub(crate) use same_data::summary;

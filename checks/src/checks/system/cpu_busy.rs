@@ -28,7 +28,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let Some(([minute, five_minutes], runnable)) = averages(&text).zip(runnable(&text)) else {
         return Ok(Vec::new());
     };
-    if minute.min(five_minutes) < cores as f64 || runnable < cores {
+    if minute.min(five_minutes) < cores as f64 || runnable * 2 < cores {
         return Ok(Vec::new());
     }
     let title = format!(
@@ -45,7 +45,8 @@ fn averages(text: &str) -> Option<[f64; 2]> {
     Some([words.next()??, words.next()??])
 }
 
-/// The tasks that run or wait for a core: the first number of `63/1204`.
+/// The tasks that run or wait for a core at this moment: the first number of `63/1204`. The load also counts those that wait
+/// for a disk. Some of those that keep the cores busy may be reading just now.
 fn runnable(text: &str) -> Option<usize> {
     text.split_whitespace().nth(3)?.split('/').next()?.parse().ok()
 }

@@ -47,29 +47,26 @@ pub(super) fn run(stage: &mut StageRun<'_>) -> Result<(), Stop> {
     let mut comparisons: Vec<Comparison> =
         batches.iter().map(|&batch| Comparison::new(size, batch, sides.clone())).collect();
     let (rounds, fewest) = if scale.full { (5, FEWEST) } else { scale.of((3, FEWEST), (2, 1)) };
-    let end = all_rounds(stage, &mut comparisons, rounds)?;
-    for comparison in &comparisons {
+    let (end, left_out) = all_rounds(stage, &mut comparisons, rounds)?;
+    for (comparison, left_out) in comparisons.iter().zip(&left_out) {
         if comparison.rounds() > 0 {
             comparison.note(stage);
         }
         if let End::NoTime(why) = &end
             && comparison.rounds() < fewest
+            && left_out.is_none()
         {
             let what = format!("{}: at least {}", comparison.name(), count(fewest, "round"));
             stage.unfinished(what, format!("{}: {why}", comparison.rounds()));
         }
     }
-    match end {
-        End::CannotRun(why) if comparisons.iter().all(|comparison| comparison.rounds() == 0) => {
-            Err(Stop::CannotRun(why))
-        }
-        // What was compared before counts.
-        End::CannotRun(why) => {
-            stage.skip("the original is measured with every batch", why);
-            Ok(())
-        }
-        End::Complete | End::NoTime(_) | End::Failed => Ok(()),
+    let Some(why) = left_out.into_iter().flatten().next() else { return Ok(()) };
+    if matches!(end, End::Complete) && comparisons.iter().all(|comparison| comparison.rounds() == 0) {
+        return Err(Stop::CannotRun(why));
     }
+    // What was compared counts.
+    stage.skip("the original is measured with every batch", why);
+    Ok(())
 }
 
 /// The built-in data set exists once `yolo` has used it.
@@ -82,8 +79,13 @@ fn make_data_set(stage: &mut StageRun<'_>) -> Result<(), Stop> {
     stage.require_success("`yolo` makes the built-in data set", &ended)
 }
 
-/// A batch that the original cannot train is left out of the rounds after it, and is what ended.
-fn all_rounds(stage: &mut StageRun<'_>, comparisons: &mut [Comparison], rounds: usize) -> Result<End, Stop> {
+/// Compares until all rounds are done, or time or a program ends them. A batch that the original cannot train is left out
+/// of the rounds after it; its place in the second answer says why.
+fn all_rounds(
+    stage: &mut StageRun<'_>,
+    comparisons: &mut [Comparison],
+    rounds: usize,
+) -> Result<(End, Vec<Option<String>>), Stop> {
     let mut left_out = vec![None; comparisons.len()];
     for _ in 0..rounds {
         for (comparison, reason) in comparisons.iter_mut().zip(&mut left_out) {
@@ -93,11 +95,11 @@ fn all_rounds(stage: &mut StageRun<'_>, comparisons: &mut [Comparison], rounds: 
             match one_round(stage, comparison)? {
                 End::Complete => {}
                 End::CannotRun(why) => *reason = Some(why),
-                end => return Ok(end),
+                end => return Ok((end, left_out)),
             }
         }
     }
-    Ok(left_out.into_iter().flatten().next().map_or(End::Complete, End::CannotRun))
+    Ok((End::Complete, left_out))
 }
 
 /// Each side once. The round counts only if all sides have ended.

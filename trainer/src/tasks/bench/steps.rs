@@ -17,7 +17,7 @@ use crate::learner::Learner;
 use crate::model::{Ahead, images_tensor};
 use crate::rank::context::Context;
 use crate::synchronize::synchronize;
-use crate::training::{self, FastestAlgorithms, Losses};
+use crate::training::{self, FastestAlgorithms};
 
 /// Steps before a measurement, in which libraries initialize and memory is allocated.
 const WARM_UP: usize = 3;
@@ -37,8 +37,6 @@ pub(super) struct Steps {
     time: Duration,
     ahead: Ahead,
     _fastest: FastestAlgorithms,
-    /// The losses that training would report next.
-    waiting: Option<Losses>,
 }
 
 /// What is measured of steps: their speed, and [`Measurement::Training`]'s other numbers.
@@ -88,8 +86,8 @@ impl Steps {
         let ahead = Ahead::new(context.device)?;
         let fastest = FastestAlgorithms::of_steps(task)?;
         let device = context.device;
-        let (number, last_update, waiting) = (0, 0, None);
-        Ok(Self { device, learner, settings, number, last_update, time, ahead, _fastest: fastest, waiting })
+        let (number, last_update) = (0, 0);
+        Ok(Self { device, learner, settings, number, last_update, time, ahead, _fastest: fastest })
     }
 
     /// Measures steps on batches of the loader, which has this many threads.
@@ -249,11 +247,11 @@ impl Steps {
         let count = images.size()[0] as usize;
         meter.add(&items, count)?;
         // Training reads the losses this often.
-        if self.waiting.is_none() && meter.due() {
-            self.waiting = Some(meter.losses.begin_reading()?);
+        if !meter.losses.is_reading() && meter.due() {
+            meter.losses.begin_reading()?;
         }
-        if let Some(waiting) = self.waiting.take_if(|waiting| waiting.have_arrived().unwrap_or(true)) {
-            meter.losses.take(waiting)?;
+        if meter.losses.is_reading() && meter.losses.have_arrived()? {
+            meter.losses.take()?;
         }
         Ok(count)
     }

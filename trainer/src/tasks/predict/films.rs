@@ -94,7 +94,8 @@ impl Search<'_> {
         self.finish_all()?;
         self.finish_video(number)?;
         if let Some(Err(why)) = &ended {
-            self.skip_video(number, why, count);
+            // Those that still wait are not searched if the run was interrupted.
+            self.skip_video(number, why, count - reading.len());
         }
         Ok(ended.is_some() && reading.len() == 0)
     }

@@ -11,13 +11,7 @@ use super::training::Training;
 use crate::error::TrainError;
 use crate::model::Ahead;
 use crate::report::{PICTURED, draw_targets};
-use crate::training::{Diverged, EpochLosses, FastestAlgorithms, Losses, Meter, multi_scale};
-
-/// A step whose losses may still be on their way from the device.
-struct Waiting {
-    step: Step,
-    losses: Losses,
-}
+use crate::training::{Diverged, EpochLosses, FastestAlgorithms, Meter, multi_scale};
 
 impl Training<'_> {
     /// Trains one epoch. Returns the mean losses, or `None` if the run was interrupted.
@@ -70,11 +64,12 @@ impl Training<'_> {
         self.loader = Some(loader);
         let losses = meter.losses.take_all()?;
         self.progress.losses = meter.losses.sums();
+        if self.context.is_main() {
+            // Also before an interrupted run is saved: it must not replace a checkpoint that can be continued.
+            self.check_health(number, batches, &meter.losses)?;
+        }
         self.rate = meter.into_rate();
         self.rate.pause();
-        if self.context.is_main() && !interrupted {
-            self.check_health(number, batches)?;
-        }
         Ok((!interrupted).then_some(losses))
     }
 
@@ -109,7 +104,7 @@ impl Training<'_> {
         (epoch, index, batches): (usize, usize, usize),
         batch: &Batch,
         meter: &mut Meter,
-        waiting: &mut Option<Waiting>,
+        waiting: &mut Option<Step>,
     ) -> Result<(), TrainError> {
         let last = index + 1 == batches;
         if last || waiting.is_none() && meter.due() {
@@ -124,11 +119,11 @@ impl Training<'_> {
                 memory: self.memory()?,
                 instances: batch.targets.len(),
             };
-            *waiting = Some(Waiting { step, losses: meter.losses.begin_reading()? });
+            meter.losses.begin_reading()?;
+            *waiting = Some(step);
         }
-        let arrived = |waiting: &Waiting| waiting.losses.have_arrived();
-        if last || waiting.as_ref().map_or(Ok(false), arrived)? {
-            waiting.take().map_or(Ok(()), |waiting| self.report_step(meter, waiting))?;
+        if last || meter.losses.have_arrived()? {
+            waiting.take().map_or(Ok(()), |step| self.report_step(meter, step))?;
         }
         if self.task.plots && epoch == 0 && index < PICTURED {
             let path = self.plan.run_dir.join(format!("train_batch{index}.jpg"));
@@ -140,49 +135,42 @@ impl Training<'_> {
 }
 
 impl Training<'_> {
-    /// Reports a step with its losses.
-    fn report_step(&self, meter: &mut Meter, Waiting { step, losses }: Waiting) -> Result<(), TrainError> {
-        let losses = meter.losses.take(losses)?;
+    /// Reports a step with the losses that were being read.
+    fn report_step(&self, meter: &mut Meter, step: Step) -> Result<(), TrainError> {
+        let losses = meter.losses.take()?;
         if let Some(why) = meter.losses.diverged() {
-            return Err(self.diverged(&loss_not_finite(why, &step), step.epoch));
+            return Err(self.diverged(&loss_not_finite(why, step.epoch, step.batches)));
         }
         let losses = losses.map(|loss| loss as f32);
         self.context.reporter.send(&Event::Step(Step { losses, ..step }));
         Ok(())
     }
 
-    /// Fails if training cannot get better any more after this epoch, although its losses were finite, and says how many
-    /// losses did not count.
-    fn check_health(&self, epoch: usize, batches: usize) -> Result<(), TrainError> {
-        let left_out = self.progress.losses.left_out;
-        if left_out > 0 {
-            self.context.reporter.warning(format!(
-                "the loss was not finite in {left_out} of {batches} batches of epoch {}: \
-                 no step was made with their gradients",
-                epoch + 1
-            ));
-        }
-        if left_out == batches {
-            return Err(self.diverged(&format!("no loss of epoch {} was finite", epoch + 1), epoch));
+    /// Fails if training cannot get better any more. At the end of an epoch, says how many losses did not count.
+    fn check_health(&self, epoch: usize, batches: usize, losses: &EpochLosses) -> Result<(), TrainError> {
+        if let Some(why) = losses.diverged() {
+            return Err(self.diverged(&loss_not_finite(why, epoch, batches)));
         }
         for buffer in self.learner.model().buffers().iter().filter(|buffer| buffer.kind() == Kind::Float) {
             if buffer.f_isfinite()?.f_all()?.f_int64_value(&[])? == 0 {
-                let what = "a mean or variance of batch normalization is not finite after epoch";
-                return Err(self.diverged(&format!("{what} {}", epoch + 1), epoch));
+                let what = "a mean or variance of batch normalization is not finite in epoch";
+                return Err(self.diverged(&format!("{what} {}", epoch + 1)));
             }
+        }
+        let left_out = losses.sums().left_out;
+        if left_out == batches {
+            return Err(self.diverged(&format!("no loss of epoch {} was finite", epoch + 1)));
+        }
+        if left_out > 0 && self.progress.batches_done == batches {
+            self.context.reporter.warning(left_out_of(left_out, epoch, batches));
         }
         Ok(())
     }
 
-    fn diverged(&self, what: &str, epoch: usize) -> TrainError {
-        let precision = match self.learner.precision() {
-            Precision::Fp16 => ", or use --precision bf16 or fp32",
-            Precision::Fp32 | Precision::Bf16 => "",
-        };
-        let saved = epoch > 0 && !self.task.nosave && !self.task.evolve;
-        let saved = if saved { "; last.pt holds the state before this epoch" } else { "" };
+    fn diverged(&self, what: &str) -> TrainError {
+        let saved = self.weights_file("last.pt").is_file();
         TrainError::new(format!("{what}: training diverged"))
-            .with_hint(format!("lower lr0 in the hyperparameters (`--hyp`){precision}{saved}"))
+            .with_hint(against_divergence(self.learner.precision(), saved))
     }
 
     /// The memory in bytes of the GPUs of this rank that libtorch has reserved; on the CPU, that of this process.
@@ -202,11 +190,32 @@ impl Training<'_> {
     }
 }
 
-fn loss_not_finite(why: Diverged, Step { epoch, batches, .. }: &Step) -> String {
+fn loss_not_finite(why: Diverged, epoch: usize, batches: usize) -> String {
     let Diverged { part, value, batch, in_a_row } = why;
-    let times =
-        if in_a_row > 1 { format!(" in {in_a_row} batches in a row, up to") } else { " in".to_owned() };
-    format!("the {part} loss was {value}{times} batch {batch} of {batches} of epoch {}", epoch + 1)
+    let place = format!("batch {batch} of {batches} of epoch {}", epoch + 1);
+    match in_a_row {
+        1 => format!("the {part} loss was {value} in {place}"),
+        _ => {
+            format!("the loss was not finite in {in_a_row} batches in a row, up to {place} ({part}: {value})")
+        }
+    }
+}
+
+fn left_out_of(left_out: usize, epoch: usize, batches: usize) -> String {
+    format!(
+        "the loss was not finite in {left_out} of {batches} batches of epoch {}, which do not count in its mean",
+        epoch + 1
+    )
+}
+
+/// What to do; `saved` says whether there is a `last.pt`.
+fn against_divergence(precision: Precision, saved: bool) -> String {
+    let precision = match precision {
+        Precision::Fp16 => ", or use --precision bf16 or fp32",
+        Precision::Fp32 | Precision::Bf16 => "",
+    };
+    let saved = if saved { "; last.pt holds an earlier state" } else { "" };
+    format!("lower lr0 in the hyperparameters (`--hyp`){precision}{saved}")
 }
 
 /// Resident memory of this process; 0 where the system does not report it.
@@ -225,6 +234,25 @@ fn resident_bytes() -> u64 {
 #[cfg(target_os = "linux")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn divergence_is_explained() {
+        let once = Diverged { part: "box", value: f32::INFINITY, batch: 7, in_a_row: 1 };
+        assert_eq!(loss_not_finite(once, 1, 50), "the box loss was inf in batch 7 of 50 of epoch 2");
+        let often = Diverged { part: "class", value: f32::NAN, batch: 20, in_a_row: 20 };
+        assert_eq!(
+            loss_not_finite(often, 0, 50),
+            "the loss was not finite in 20 batches in a row, up to batch 20 of 50 of epoch 1 (class: NaN)"
+        );
+        assert_eq!(
+            left_out_of(1, 2, 50),
+            "the loss was not finite in 1 of 50 batches of epoch 3, which do not count in its mean"
+        );
+        let hint = "lower lr0 in the hyperparameters (`--hyp`)";
+        assert_eq!(against_divergence(Precision::Fp32, false), hint);
+        let for_fp16 = ", or use --precision bf16 or fp32; last.pt holds an earlier state";
+        assert_eq!(against_divergence(Precision::Fp16, true), [hint, for_fp16].concat());
+    }
 
     #[test]
     fn resident_memory_is_that_of_a_process() {

@@ -124,6 +124,14 @@ fn run_over(
             began = Instant::now();
         };
         let Some((batch, images)) = ahead.next(&mut loaded, taken)? else { break };
+        let mut waited = Duration::ZERO;
+        if options.overlap {
+            // Before the network, so that the wait for the loader is no part of its time. The copy goes on meanwhile.
+            let before = Instant::now();
+            ahead.prepare(&mut loaded);
+            waited = before.elapsed();
+            observer.stage_done(Stage::Load);
+        }
         let input = if options.half { images.f_to_kind(Kind::Half)? } else { images };
         observer.stage_done(Stage::Preprocess);
         let prepared = Instant::now();
@@ -132,19 +140,10 @@ fn run_over(
             let items = no_grad(|| loss.compute(&in_float(heads)?, &batch.targets))?.items;
             results.tally.add_losses(number, &items)?;
         }
-        let mut waited = Duration::ZERO;
-        if options.overlap {
-            observer.stage_done(Stage::Inference);
-            let before = Instant::now();
-            // Before the rows, for which the host waits. The wait for the loader is no inference.
-            ahead.prepare(&mut loaded);
-            waited = before.elapsed();
-            observer.stage_done(Stage::Load);
-        }
         let rows = outputs.rows(options.nms.conf_thres)?;
         observer.stage_done(Stage::Inference);
-        let inference = prepared.elapsed().saturating_sub(waited);
-        results.tally.add_times([prepared - began, inference, Duration::ZERO]);
+        let preprocess = (prepared - began).saturating_sub(waited);
+        results.tally.add_times([preprocess, prepared.elapsed(), Duration::ZERO]);
         let pending = post_processing.begin(batch, rows);
         let finished =
             if options.overlap { in_work.replace((number, pending)) } else { Some((number, pending)) };

@@ -12,6 +12,10 @@ const DAMAGE: [&str; 8] = [
     "invalid as first byte of an EBML number",
     "partial file",
 ];
+/// What else ffmpeg says of a frame without parameters, before it says that it could not be decoded.
+const OF_ONE_FRAME: [&str; 2] = ["decode_slice_header error", "no frame!"];
+/// What it says of such a frame in the end.
+const NOT_DECODED: [&str; 2] = ["rror while decoding stream", "Error submitting packet to decoder"];
 /// What ffmpeg says where a part of a stream is missing, but also where two were joined.
 const GAP: [&str; 2] = ["orrupt input packet", "orrupt decoded frame"];
 
@@ -38,24 +42,28 @@ impl Said {
 
     /// The last message by which ffmpeg says that a part of a file is damaged. Others are no reason to worry anybody: it also
     /// warns about what it has corrected. It cannot decode what comes before the first key frame of a recording that begins
-    /// between two: then it misses the parameters (PPS, SPS) first.
+    /// between two: of each such frame it says at once that parameters (PPS, SPS) are missing, and then that it could not be
+    /// decoded. Whatever else it says is not pardoned.
     pub(super) fn damage(&self) -> Option<String> {
+        let has = |message: &str, parts: &[&str]| parts.iter().any(|part| message.contains(part));
         let (mut misses_parameters, mut found) = (false, None);
         for message in self.messages() {
             if misses_parameters_of(message) {
                 misses_parameters = true;
-            } else if DAMAGE.iter().any(|part| message.contains(part))
-                && !std::mem::take(&mut misses_parameters)
-            {
-                found = Some(message.to_owned());
+            } else if !(misses_parameters && has(message, &OF_ONE_FRAME)) {
+                let pardoned = std::mem::take(&mut misses_parameters) && has(message, &NOT_DECODED);
+                if has(message, &DAMAGE) && !pardoned {
+                    found = Some(message.to_owned());
+                }
             }
         }
         found
     }
 
-    /// Whether it is a recording that begins between two key frames, so that what comes before the second is lost.
+    /// Whether it is a recording that begins between two key frames, so that what comes before the second is lost: ffmpeg
+    /// has said nothing else before.
     pub(super) fn begins_between_key_frames(&self) -> bool {
-        self.messages().any(misses_parameters_of)
+        self.messages().next().is_some_and(misses_parameters_of)
     }
 
     /// The last message about a gap, which is damage only if frames are missing.
@@ -111,5 +119,16 @@ mod tests {
         let error = "[error] Error while decoding stream #0:0: Invalid data found when processing input\n";
         assert_eq!(damage(&[before, error, before, error].concat()), None);
         assert!(damage(&[before, error, error].concat()).is_some());
+        // Damage that comes later.
+        let later = "[h264 @ 0x55] [error] error while decoding MB 0 7, bytestream -5\n";
+        assert_eq!(
+            damage(&[before, later].concat()).as_deref(),
+            Some("error while decoding MB 0 7, bytestream -5")
+        );
+        let other = "[h264 @ 0x55] [error] mmco: unref short failure\n";
+        assert!(damage(&[before, other, error].concat()).is_some());
+        assert!(damage(&[before, "[in#0] [error] partial file\n"].concat()).is_some());
+        let begins = |said: &str| Said(said.to_owned()).begins_between_key_frames();
+        assert!(begins(before) && !begins(&[later, before].concat()));
     }
 }
