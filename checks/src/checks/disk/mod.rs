@@ -4,6 +4,7 @@ mod data_set;
 mod failing;
 mod filesystem;
 mod images;
+mod inodes;
 mod labels;
 mod new_folders;
 mod own_folders;

@@ -158,6 +158,7 @@ fn space(real: &Path) -> Value {
         Ok(space) => {
             answer.insert("total".into(), json!(space.f_blocks * space.f_frsize));
             answer.insert("available".into(), json!(space.f_bavail * space.f_frsize));
+            answer.insert("inodes".into(), json!(space.f_files));
             answer.insert("inodes_free".into(), json!(space.f_favail));
             Value::Object(answer)
         }
