@@ -13,6 +13,7 @@ mod space;
 mod temporary;
 mod unfinished;
 mod unlock;
+mod unreadable;
 mod weights;
 
 use super::Check;
