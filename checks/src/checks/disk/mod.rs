@@ -6,6 +6,7 @@ mod filesystem;
 mod images;
 mod inodes;
 mod labels;
+mod lustre;
 mod new_folders;
 mod own_folders;
 mod remote;

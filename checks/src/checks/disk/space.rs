@@ -169,6 +169,11 @@ fn finding_of(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> O
     if let Some(finding) = super::inodes::used_up(host, purpose, folder, space) {
         return Some(finding);
     }
+    if free >= LEAST
+        && let Some(finding) = super::lustre::full_targets(host, purpose, folder, space)
+    {
+        return Some(finding);
+    }
     let title = format!("{} free for {purpose}", format::bytes(free));
     let full = || Finding::new("disk.full", format!("only {title}{}", place(space, folder)));
     let finding = match free {
