@@ -35,7 +35,7 @@ const MISSING_OPTIONS: [&str; 10] = [
 const FOREIGN_OPTIONS: [&str; 5] = ["--from", "--to", "--install", "--ipc", "--release"];
 
 /// Variables of other programs and of benchmarks, which [`yolo_base::env`] does not list.
-const FOREIGN_VARIABLES: [&str; 1] = ["YOLO_BENCH_WHEELS"];
+const FOREIGN_VARIABLES: [&str; 2] = ["YOLO_BENCH_WHEELS", "ATEN_CPU_CAPABILITY"];
 
 /// Messages of clap and of libtorch, and those that are put together from parts.
 const FOREIGN_MESSAGES: [&str; 4] = [

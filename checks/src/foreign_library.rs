@@ -105,7 +105,7 @@ pub(crate) fn is_nccl_foreign(host: &Host, intent: &Intent) -> bool {
 }
 
 /// The NCCL that libtorch 2.11 was built with. Newer ones accept what it asks for.
-const OF_LIBTORCH: [u32; 3] = [2, 28, 9];
+pub(crate) const OF_LIBTORCH: [u32; 3] = [2, 28, 9];
 
 impl ForeignLibrary {
     /// Its version, if it is known.

@@ -320,6 +320,7 @@ const REVIEWED: &[(&str, &str)] = &[
     ("sudo systemctl daemon-reload && sudo systemctl restart ", "the same"),
     ("sudo sv restart ", "the same on Void"),
     ("sudo systemctl mask nvidia-cdi-refresh", "undone by unmask"),
+    ("pip uninstall nvidia-nccl-", "the next command installs the package whose file it overwrote"),
     ("sudo nvidia-smi --gpu-reset", "the driver refuses it while a program uses the card"),
     ("sudo rmmod nvidia_uvm", "the kernel refuses it while a program uses the module"),
     ("sudo pacman -Syu", "the whole system: a part of it breaks Arch"),

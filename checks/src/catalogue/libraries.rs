@@ -162,7 +162,7 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.foreign-cuda",
         area: Area::Libraries,
         status: Status::Error,
-        title: "The loader finds a CUDA library other than libtorch's own",
+        title: "The loader finds an older CUDA library than libtorch's own",
         cause: "libraries of CUDA call functions of each other that an older release lacks; libtorch then does not load, \
                 with \"undefined symbol: __nvJitLink…\"",
         remedy: Some("remove that library's folder from LD_LIBRARY_PATH, or unset the variable"),

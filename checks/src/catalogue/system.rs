@@ -154,8 +154,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::System,
         status: Status::Warning,
         title: "The CPU has no AVX2",
-        cause: "libtorch and the data loader then compute on four numbers at once instead of eight; training on the CPU takes \
-                almost three times the CPU time (docs/status.md has the measurement), and on a GPU the loader may become the limit",
+        cause: "libtorch and the data loader then compute on four numbers at once instead of eight; in one measurement, \
+                training on the CPU took almost three times the CPU time, and on a GPU the loader may become the limit",
         remedy: Some("train on a machine with a newer CPU, or accept slower runs"),
         fix: None,
         detects: &[],

@@ -116,6 +116,9 @@ pub struct FileSystem {
     pub available: Option<u64>,
     /// Free inodes.
     pub inodes_free: Option<u64>,
+    /// How many inodes there may be; 0 if their number is not fixed.
+    #[serde(default)]
+    pub inodes: Option<u64>,
     /// Mount options, such as `ro`, `noexec`, `metadata`.
     #[serde(default)]
     pub options: Vec<String>,

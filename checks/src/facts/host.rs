@@ -375,6 +375,7 @@ impl Host {
                 total: None,
                 available: None,
                 inodes_free: None,
+                inodes: None,
                 options: mount.options,
             }));
         }

@@ -18,7 +18,8 @@ const IMMUTABLE_FEDORA: [&str; 3] = [
      https://mirrors.rpmfusion.org/free/fedora/rpmfusion-free-release-$(rpm -E %fedora).noarch.rpm \
      https://mirrors.rpmfusion.org/nonfree/fedora/rpmfusion-nonfree-release-$(rpm -E %fedora).noarch.rpm",
     "sudo rpm-ostree install akmod-nvidia xorg-x11-drv-nvidia-cuda",
-    "sudo rpm-ostree kargs --append=rd.driver.blacklist=nouveau --append=modprobe.blacklist=nouveau",
+    "sudo rpm-ostree kargs --append=rd.driver.blacklist=nouveau,nova_core \
+     --append=modprobe.blacklist=nouveau,nova_core",
 ];
 
 /// The commands for this host's distribution, if it is a common one; they need a restart afterwards.

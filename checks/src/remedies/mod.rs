@@ -11,6 +11,7 @@ pub(crate) mod gpus_of_job;
 pub(crate) mod install_driver;
 pub(crate) mod kernel_headers;
 pub(crate) mod lxc;
+pub(crate) mod more_memory;
 pub(crate) mod restart;
 pub(crate) mod service;
 pub(crate) mod start_container;

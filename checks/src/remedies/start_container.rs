@@ -61,6 +61,36 @@ fn docker_option(what: Start) -> String {
     }
 }
 
+/// The finding, with the way to start this container with an instance of a card in MIG mode.
+pub(crate) fn restart_with_instance(host: &Host, finding: Finding) -> Finding {
+    let instance = host
+        .env("NVIDIA_VISIBLE_DEVICES")
+        .ok()
+        .flatten()
+        .filter(|named| named.starts_with("MIG-"))
+        .unwrap_or("MIG-…".to_owned());
+    match host.place() {
+        Place::Pod => finding.remedy(
+            "tell the cluster's administrator: NVIDIA's GPU Operator or device plugin has to give the pod the instance's \
+             device files, which it does with CDI (`cdi.enabled=true`); then delete the pod, so that it is started again",
+        ),
+        Place::Docker | Place::DockerInWsl => finding
+            .remedy("start the container with the instance; `nvidia-smi -L` on the host shows its name")
+            .command(format!("docker run --gpus '\"device={instance}\"' …")),
+        Place::Podman => finding
+            .remedy(
+                "generate the CDI specification again, which names the instances that exist, and start the container with \
+                 one; `nvidia-ctk cdi list` on the host shows them",
+            )
+            .command("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml  # on the host")
+            .command("podman run --device nvidia.com/gpu=<card>:<instance> …"),
+        _ => finding.remedy(
+            "have the device files of the instance made on the host (`nvidia-modprobe -f FILE`, with the files named \
+             above), and start the container with them",
+        ),
+    }
+}
+
 fn of_podman(finding: Finding, what: Start, docker: &str) -> Finding {
     let command = format!("podman run {} …", podman_option(what, docker));
     if !matches!(what, Start::Gpus(_)) {

@@ -150,7 +150,7 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.nouveau",
         area: Area::Gpu,
         status: Status::Error,
-        title: "The nouveau driver controls the NVIDIA card",
+        title: "nouveau or nova_core controls the NVIDIA card",
         cause: "nouveau, the open-source driver for NVIDIA cards, cannot run CUDA, and NVIDIA's driver \
                 cannot use a card that nouveau controls",
         remedy: Some(

@@ -3,9 +3,10 @@
 
 use yolo_base::format;
 
+use super::unreadable;
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
-use crate::facts::view::data_set::{Described, sample};
+use crate::facts::view::data_set::{DataSet, Described, sample};
 use crate::finding::Finding;
 use crate::intent::Intent;
 
@@ -25,9 +26,18 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let Some(data) = &intent.data else { return Ok(Vec::new()) };
     let Described::Yaml(set) = host.data_set(data)? else { return Ok(Vec::new()) };
     let Ok(images) = set.images(host, "train") else { return Ok(Vec::new()) };
-    let (mut looked, mut broken, mut format) = (0, Vec::new(), Vec::new());
+    let (mut looked, mut broken, mut format, mut refused) = (0, Vec::new(), Vec::new(), Vec::new());
     for path in sample(&images.paths) {
-        let Ok(Some(head)) = host.head(path) else { continue };
+        let head = match host.head(path) {
+            Ok(Some(head)) => head,
+            Ok(None) => continue,
+            Err(why) => {
+                if unreadable::is_refused(host, path, Some(&why)) {
+                    refused.push(path.clone());
+                }
+                continue;
+            }
+        };
         looked += 1;
         match fault_of(&head, || host.tail(path).ok().flatten()) {
             Some(Fault::Broken(why)) => broken.push(format!("{path}: {why}")),
@@ -40,6 +50,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     };
     let unread: Vec<&String> = images.others.iter().filter(is_unread).collect();
     let mut findings = Vec::new();
+    let sampled = sample(&images.paths).count();
+    let refused = unreadable::finding(host, "disk.images-broken", &refused, sampled, "sampled image");
+    findings.extend(refused.or_else(|| unreadable_validation(host, &set)));
     if let Some(first) = broken.first() {
         let verb = if broken.len() == 1 { "is" } else { "are" };
         let title = format!("{} of {} {verb} corrupt", broken.len(), format::count(looked, "sampled image"));
@@ -53,6 +66,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.extend(first.map(|first| Finding::new("disk.images-format", title).seen(first)));
     }
     Ok(findings)
+}
+
+/// Images for validation that this user may not read, although those for training are.
+fn unreadable_validation(host: &Host, set: &DataSet) -> Option<Finding> {
+    let images = set.images(host, "val").ok()?.paths;
+    let refused: Vec<String> =
+        sample(&images).filter(|path| unreadable::is_refused(host, path, None)).cloned().collect();
+    unreadable::finding(host, "disk.images-broken", &refused, sample(&images).count(), "sampled image of val")
 }
 
 enum Fault {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use yolo_base::format;
 
+use super::unreadable;
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::facts::view::data_set::{DataSet, Described, label_of, parent, sample};
@@ -42,14 +43,22 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if sample(&images.paths).all(|image| host.exists(image) == Ok(false)) {
         return Ok(Vec::new());
     }
-    let mut seen = Seen::default();
+    let (mut seen, mut refused) = (Seen::default(), Vec::new());
     for image in sample(&images.paths) {
         let file = label_of(image);
         match host.text(&file) {
             Ok(Some(text)) => seen.read(&file, &text, set.classes()),
             Ok(None) => seen.missing.push(file),
+            Err(why) if unreadable::is_refused(host, &file, Some(&why)) => refused.push(file),
             Err(_) => {}
         }
+    }
+    let sampled = sample(&images.paths).count();
+    if let Some(finding) =
+        unreadable::finding(host, "disk.labels-missing", &refused, sampled, "sampled label file")
+    {
+        let status = if seen.files == 0 { finding.status } else { Status::Warning };
+        return Ok(vec![finding.status(status)]);
     }
     if seen.files == 0 && seen.missing.is_empty() {
         return Ok(Vec::new());

@@ -4,14 +4,18 @@ mod data_set;
 mod failing;
 mod filesystem;
 mod images;
+mod inodes;
 mod labels;
+mod lustre;
 mod new_folders;
 mod own_folders;
 mod remote;
+mod room;
 mod space;
 mod temporary;
 mod unfinished;
 mod unlock;
+mod unreadable;
 mod weights;
 
 use super::Check;

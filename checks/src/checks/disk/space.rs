@@ -3,6 +3,7 @@
 use yolo_base::env::HOME;
 use yolo_base::format;
 
+use super::room::{LEAST, place};
 use crate::checks::{Answer, Check, wsl};
 use crate::facts::{FileSystem, Host};
 use crate::finding::Finding;
@@ -10,13 +11,8 @@ use crate::intent::Intent;
 use crate::shell_quote::quote;
 use crate::status::Status;
 
-/// Below this, a checkpoint may no longer fit.
-const LEAST: u64 = 500_000_000;
 /// Below this, an installation and a few runs will soon fill the disk.
 const COMFORTABLE: u64 = 5_000_000_000;
-/// A disk with fewer free inodes is as good as full.
-const LEAST_FILES: u64 = 1000;
-
 /// The purpose of the folder where a run writes its files.
 const RUNS: &str = "runs";
 
@@ -169,17 +165,13 @@ fn finding_of(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> O
         });
     }
     let free = space.available?;
-    if let Some(files) = space.inodes_free.filter(|&files| files < LEAST_FILES && free >= LEAST) {
-        // File systems without a fixed number of inodes, such as btrfs and 9p, report 0.
-        if files > 0 || space.kind.as_deref().is_some_and(|kind| kind.starts_with("ext") || kind == "xfs") {
-            let place = place(space, folder);
-            let title = format!("only {files} more files fit on the disk for {purpose}{place}");
-            return Some(
-                Finding::new("disk.full", title)
-                    .seen(folder)
-                    .remedy("delete files there that you do not need: this disk limits the number of files (inodes), whatever their size"),
-            );
-        }
+    if let Some(finding) = super::inodes::used_up(host, purpose, folder, space) {
+        return Some(finding);
+    }
+    if free >= LEAST
+        && let Some(finding) = super::lustre::full_targets(host, purpose, folder, space)
+    {
+        return Some(finding);
     }
     let title = format!("{} free for {purpose}", format::bytes(free));
     let full = || Finding::new("disk.full", format!("only {title}{}", place(space, folder)));
@@ -189,9 +181,4 @@ fn finding_of(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> O
         _ => Finding::ok("disk.free", title),
     };
     Some(finding.seen(folder))
-}
-
-/// The disk by its mount point, as in `df`.
-fn place(space: &FileSystem, folder: &str) -> String {
-    format!(" ({})", space.mount.as_deref().unwrap_or(folder))
 }

@@ -23,8 +23,7 @@ const KEYS: [&str; 3] =
 const SECURE_BOOT: &str = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
 
 const ABOUT_NOVA: &str = "the kernel loaded nova_core, its successor to nouveau, which does not support CUDA";
-const NOVA_OFF: &str =
-    r"printf 'blacklist nova_core\nblacklist nova_drm\n' | sudo tee /etc/modprobe.d/blacklist-nova.conf";
+const NOVA_OFF: &str = r"printf 'blacklist nova_core\nblacklist nova_drm\nblacklist nova\n' | sudo tee /etc/modprobe.d/blacklist-nova.conf";
 const NOUVEAU_OFF: &str = r"printf 'blacklist nouveau\noptions nouveau modeset=0\n' | sudo tee /etc/modprobe.d/blacklist-nouveau.conf";
 
 /// The first of the causes above that applies.
@@ -137,14 +136,19 @@ fn forbidden_to_load(host: &Host) -> Option<Finding> {
 }
 
 fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
-    const OF_KERNEL: [&str; 3] = ["nouveau", "nova_core", "nova-core"];
-    let mut drivers = cards(host).into_iter().filter_map(|card| driver_of(host, &card));
-    let of_kernel = drivers.find(|name| OF_KERNEL.contains(&name.as_str()));
-    if of_kernel.is_none() && !host.has_module("nouveau").unwrap_or(false) {
-        return None;
-    }
-    let is_nova = of_kernel.is_some_and(|name| name != "nouveau");
-    let name = if is_nova { "nova" } else { "nouveau" };
+    // The driver of the module nova_core calls itself NovaCore.
+    const OF_KERNEL: [&str; 4] = ["nouveau", "NovaCore", "nova_core", "nova-core"];
+    let drivers: Vec<String> = cards(host).into_iter().filter_map(|card| driver_of(host, &card)).collect();
+    let of_kernel = drivers.iter().find(|name| OF_KERNEL.contains(&name.as_str()));
+    let is_loaded = |name: &str| host.has_module(name).unwrap_or(false);
+    let is_nova = match of_kernel {
+        Some(name) => name != "nouveau",
+        None if is_loaded("nouveau") => false,
+        // It may be loaded for a card that has another driver.
+        None if drivers.is_empty() && is_loaded("nova_core") => true,
+        None => return None,
+    };
+    let name = if is_nova { "nova_core" } else { "nouveau" };
     if *state == NvmlState::NoLibrary {
         let title = format!(
             "the NVIDIA card uses {name}, which cannot run CUDA, and NVIDIA's driver is not installed"
@@ -169,7 +173,7 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
     }
     Some(if is_nova {
         let finding = finding.because(ABOUT_NOVA).remedy(
-            "disable nova and restart; to undo this, delete /etc/modprobe.d/blacklist-nova.conf and rebuild the initramfs",
+            "disable nova_core and restart; to undo this, delete /etc/modprobe.d/blacklist-nova.conf and rebuild the initramfs",
         );
         blacklisted(host, finding, NOVA_OFF)
     } else {

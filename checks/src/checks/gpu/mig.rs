@@ -3,6 +3,7 @@
 
 use yolo_base::format;
 
+use super::mig_files;
 use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host};
 use crate::finding::Finding;
@@ -28,12 +29,7 @@ fn divided(host: &Host, intent: &Intent, gpu: &Gpu, cards: usize) -> Finding {
     let whole = format!("sudo nvidia-smi -i {} -mig 0", gpu.index);
     let instances = gpu.mig_instances().ok();
     if instances == Some(0) {
-        let title = format!("{who} is in MIG mode but has no instance: CUDA cannot use it");
-        return Finding::new("gpu.mig", title)
-            .status(super::stops(host, intent, gpu))
-            .remedy("disable MIG, or create an instance")
-            .command(whole)
-            .command(format!("sudo nvidia-smi mig -i {} -cgi 0 -C", gpu.index));
+        return mig_files::without_instance(host, gpu, &who).status(super::stops(host, intent, gpu));
     }
     let parts = instances.map_or("instances".to_owned(), |number| format::count(number as usize, "instance"));
     let title = format!("{who} is partitioned into {parts} (MIG); a rank uses only one of them");

@@ -13,6 +13,7 @@ mod memory_errors;
 mod memory_taken;
 mod merge;
 mod mig;
+mod mig_files;
 mod mixed;
 mod mps;
 mod no_card;

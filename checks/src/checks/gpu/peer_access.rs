@@ -54,6 +54,25 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             Finding::new("gpu.peer-patched", title).status(status).command("yolo doctor --deep"),
         ]);
     }
+    if all("GeForce")
+        && let Some((first, second)) = opened(host, &gpus)
+    {
+        let title = "the driver lets these GeForce cards communicate directly (P2P), which NVIDIA's own does not: it is patched";
+        return Ok(vec![
+            Finding::new("gpu.peer-patched", title)
+                .status(status)
+                .seen(format!("nvidia-smi topo -p2p r: GPU {first} and GPU {second}: OK"))
+                .because(
+                    "NVIDIA's own driver offers no direct path between GeForce cards without NVLink; with a patched module, \
+                     transfers hang or corrupt data on machines whose IOMMU or PCIe bridges (ACS) redirect them",
+                )
+                .remedy(
+                    "let --deep compare direct copies with copies through memory; if they differ or hang, set \
+                     NCCL_P2P_DISABLE=1, install NVIDIA's own driver, or turn the IOMMU and ACS off in the firmware",
+                )
+                .command("yolo doctor --deep"),
+        ]);
+    }
     let driver = host.driver_version();
     if all("RTX 6000 Ada") && driver.as_ref().is_ok_and(|driver| driver.to_string() == CORRUPTS) {
         let title = format!(
@@ -112,6 +131,29 @@ fn patched(host: &Host) -> Option<String> {
     let of_module = host.text("/proc/driver/nvidia/version").ok().flatten().unwrap_or_default();
     let word = of_module.split_whitespace().find(|word| word.ends_with("-p2p"));
     word.map(ToOwned::to_owned)
+}
+
+/// The first branch of NVIDIA's own driver that offers no direct traffic between RTX 4090 by mistake.
+const CLOSED: u32 = 530;
+
+/// Two cards between which the driver offers direct traffic, although NVIDIA's own never does: those of the RTX 40 and
+/// RTX 50 series have no NVLink, and of the RTX 30 series only the RTX 3090 has.
+fn opened(host: &Host, gpus: &[Gpu]) -> Option<(usize, usize)> {
+    if host.driver_version().ok()?.major() < CLOSED {
+        return None;
+    }
+    let is_closed = |gpu: &&Gpu| {
+        let name = gpu.name().unwrap_or_default();
+        matches!(gpu.capability(), Ok((8, 6 | 9) | (12, 0))) && !name.contains("3090")
+    };
+    let closed: Vec<&Gpu> = gpus.iter().filter(is_closed).collect();
+    closed.iter().enumerate().find_map(|(place, first)| {
+        let other = closed
+            .get(place + 1..)?
+            .iter()
+            .find(|second| host.gpus_read_each_other(first.index, second.index) == Ok(true))?;
+        Some((first.index, other.index))
+    })
 }
 
 fn finding(id: &'static str, title: String, status: Status) -> Finding {

@@ -1,6 +1,7 @@
 //! Whether NCCL, cuDNN and CUDA's linker are the copies that belong to libtorch. Others, found through
 //! LD_LIBRARY_PATH or LD_PRELOAD, lack functions that libtorch calls, or do not match their own parts.
 
+use super::packaged_nccl;
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Variant, Version};
 use crate::finding::Finding;
@@ -71,6 +72,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 });
             }
             None if name == CUDNN => findings.extend(foreign_part(host, id)),
+            None if name == foreign_library::NCCL => findings.extend(packaged_nccl::overwritten(host)),
             None => {}
         }
     }

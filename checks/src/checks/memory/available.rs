@@ -5,11 +5,11 @@ use yolo_base::format;
 
 use super::takers;
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, Job, MemoryLimit, Unknown};
+use crate::facts::{Host, MemoryLimit, Unknown};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::memory_estimate::{self, Need};
-use crate::remedies::start_container::{Start, start_with};
+use crate::remedies::more_memory::raise;
 use crate::status::Status;
 
 /// A small run with one process: yolov5n at 320 px and batch 8 was measured at 1.4 GB with the original;
@@ -103,16 +103,5 @@ fn status_of(usable: u64, need: Option<&Need>) -> Status {
         bytes if bytes < least => Status::Error,
         bytes if bytes < comfortable => Status::Warning,
         _ => Status::Ok,
-    }
-}
-
-/// The limit is raised where it was set.
-fn raise(host: &Host, finding: Finding, bytes: u64) -> Finding {
-    let wanted = bytes.div_ceil(1 << 30);
-    match host.job() {
-        Some(Job::Slurm) => finding.command(format!("sbatch --mem={wanted}G …")),
-        Some(Job::Pbs) => finding.command(format!("qsub -l select=1:mem={wanted}gb …")),
-        Some(Job::Lsf) => finding.command(format!("bsub -M {wanted}GB …")),
-        None => start_with(host, finding, Start::Memory(wanted)),
     }
 }

@@ -4,9 +4,11 @@
 use yolo_base::format;
 
 use crate::checks::{Answer, Check};
-use crate::facts::Host;
+use crate::facts::{Host, MemoryLimit};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::memory_estimate;
+use crate::remedies::more_memory::{raise, words};
 
 pub(super) static CHECK: Check = Check {
     question: "Did the kernel kill a training process because of low memory?",
@@ -15,28 +17,37 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-fn run(host: &Host, _: &Intent) -> Answer {
+fn run(host: &Host, intent: &Intent) -> Answer {
     if host.os()? != "linux" {
         return Ok(Vec::new());
     }
     let log = match host.kernel_log() {
         Ok(log) => log,
-        Err(why) => return in_group(host).map(|finding| vec![finding]).ok_or(why),
+        Err(why) => return in_group(host, intent).map(|finding| vec![finding]).ok_or(why),
     };
     let kills: Vec<(&str, Kill)> = log.lines().filter_map(|line| Some((line, parse(line)?))).collect();
     let of_a_run =
         |name: &str| ["yolo", "python", "pt_", "torchrun"].iter().any(|word| name.starts_with(word));
     let Some((line, last)) = kills.iter().rfind(|(_, kill)| of_a_run(&kill.name)) else {
-        return Ok(in_group(host).into_iter().collect());
+        return Ok(in_group(host, intent).into_iter().collect());
     };
     let held = last.held.map_or(String::new(), |bytes| format!(", which used {}", format::memory(bytes)));
     let title = format!("the kernel killed {} (process {}){held}: out of memory", last.name, last.pid);
-    Ok(vec![Finding::new("memory.killed", title).seen(line.trim())])
+    let finding = Finding::new("memory.killed", title).seen(line.trim());
+    let limit = host
+        .cgroup_memory_limit()
+        .ok()
+        .flatten()
+        .filter(|limit| last.is_of_group && host.cgroup_kills(limit) > 0);
+    Ok(vec![match limit {
+        Some(limit) => with_more(host, intent, finding.seen(limit.file.clone()), &limit),
+        None => finding,
+    }])
 }
 
 /// Processes that were killed because of the limit of this process's own control group: the kernel counts
 /// them there, also where its log cannot be read, as in containers.
-fn in_group(host: &Host) -> Option<Finding> {
+fn in_group(host: &Host, intent: &Intent) -> Option<Finding> {
     let limit = host.cgroup_memory_limit().ok()??;
     let kills = host.cgroup_kills(&limit);
     if kills == 0 {
@@ -47,8 +58,22 @@ fn in_group(host: &Host) -> Option<Finding> {
         format::count(kills as usize, "process"),
         format::memory(limit.bytes)
     );
-    Some(Finding::new("memory.killed", title).seen(limit.file).remedy(
-        "raise the limit, or train with fewer --workers, without `--cache ram`, and with a smaller --batch or --imgsz",
+    let finding = Finding::new("memory.killed", title).seen(limit.file.clone());
+    Some(with_more(host, intent, finding, &limit))
+}
+
+/// The finding with how to get more memory here. The estimate of what a run needs was too low if a run of that size
+/// was killed, so it is twice the limit at least, and no more than the machine has.
+fn with_more(host: &Host, intent: &Intent, finding: Finding, limit: &MemoryLimit) -> Finding {
+    let need = intent.run.then(|| memory_estimate::in_memory(intent, intent.workers.unwrap_or(8)).bytes);
+    let most = host.memory().map_or(u64::MAX, |memory| memory.total);
+    let wanted = limit.bytes.saturating_mul(2).max(need.unwrap_or(0));
+    let finding = if most > limit.bytes { raise(host, finding, wanted.min(most)) } else { finding };
+    let first = if most > limit.bytes { words(host) } else { "" };
+    let cause = "the memory that the control group of this container or job allows ran out, although the machine may have \
+                 more; the run itself only reports that a rank disappeared, or \"Killed\"";
+    finding.because(cause).remedy(format!(
+        "{first}train with fewer --workers, without `--cache ram`, and with a smaller --batch or --imgsz"
     ))
 }
 
@@ -56,18 +81,23 @@ struct Kill {
     pid: u32,
     name: String,
     held: Option<u64>,
+    /// Whether the limit of a control group was the reason.
+    is_of_group: bool,
 }
 
 /// `Out of memory: Killed process 6154 (python) total-vm:18109076kB, anon-rss:14095848kB, …`, also
 /// `Memory cgroup out of memory: Killed process …` and older kernels' `Kill process`.
 fn parse(line: &str) -> Option<Kill> {
-    let line = line.get(line.to_ascii_lowercase().find("out of memory:")?..)?;
+    let at = line.to_ascii_lowercase().find("out of memory:")?;
+    let is_of_group = line.get(..at)?.trim_end().to_ascii_lowercase().ends_with("cgroup");
+    let line = line.get(at..)?;
     let rest = line.split_once("rocess ")?.1;
     let (pid, rest) = rest.split_once(" (")?;
     let (name, rest) = rest.split_once(')')?;
     let held =
         rest.split_once("anon-rss:").and_then(|(_, rest)| rest.split_once("kB")?.0.parse::<u64>().ok());
-    Some(Kill { pid: pid.trim().parse().ok()?, name: name.to_owned(), held: held.map(|kib| kib * 1024) })
+    let held = held.map(|kib| kib.saturating_mul(1024));
+    Some(Kill { pid: pid.trim().parse().ok()?, name: name.to_owned(), held, is_of_group })
 }
 
 #[cfg(test)]
@@ -81,10 +111,9 @@ mod tests {
         let line = "[Sun Mar 24 23:54:53 2024] Out of memory: Killed process 6154 (python) total-vm:18109076kB, anon-rss:14095848kB, file-rss:0kB";
         let kill = parse(line).unwrap();
         assert_eq!((kill.pid, kill.name.as_str(), kill.held), (6154, "python", Some(14_095_848 * 1024)));
-        assert!(
-            parse("[1.0] Memory cgroup out of memory: Killed process 7 (yolo-trainer) total-vm:1kB")
-                .is_some()
-        );
+        assert!(!kill.is_of_group);
+        let line = "[1.0] Memory cgroup out of memory: Killed process 7 (yolo-trainer) total-vm:1kB";
+        assert!(parse(line).unwrap().is_of_group);
         assert!(
             parse("[1.0] Out of memory: Kill process 7 (python3) score 900 or sacrifice child").is_some()
         );

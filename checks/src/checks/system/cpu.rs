@@ -40,7 +40,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
 fn in_guest(finding: Finding, guest: Option<Guest>) -> Finding {
     let finding = finding.because(
         "a virtual machine sees only the features of its CPU model, and the host's CPU may have AVX2; without it, training \
-         on the CPU takes almost three times the CPU time",
+         on the CPU took almost three times the CPU time in one measurement",
     );
     finding.remedy(match guest {
         Some(Guest::Qemu) => {

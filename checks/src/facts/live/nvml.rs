@@ -87,6 +87,7 @@ fn ask_all(notes: &Notes) {
         }
     }
     notes.put("topology", topology(&nvml, count));
+    notes.put("peer_read", peer_read(&nvml, count));
 }
 
 /// WSL's own library takes precedence: a Linux driver inside WSL would shadow it and not work.
@@ -220,6 +221,38 @@ fn topology(nvml: &Nvml, count: u32) -> Value {
 
 #[cfg(not(target_os = "linux"))]
 fn topology(_: &Nvml, _: u32) -> Value {
+    Value::Object(Map::new())
+}
+
+/// Whether each pair of cards can read each other's memory, in the terms of `nvidia-smi topo -p2p r`.
+#[cfg(target_os = "linux")]
+fn peer_read(nvml: &Nvml, count: u32) -> Value {
+    use nvml_wrapper::enum_wrappers::device::{P2pCapabilitiesIndex, P2pStatus};
+
+    let mut pairs = Map::new();
+    for first in 0..count {
+        for second in first + 1..count {
+            let status = nvml.device_by_index(first).and_then(|device| {
+                nvml.device_by_index(second)
+                    .and_then(|other| device.p2p_status(&other, P2pCapabilitiesIndex::Read))
+            });
+            let word = status.map(|status| match status {
+                P2pStatus::Ok => "OK",
+                P2pStatus::ChipsetNotSupported => "CNS",
+                P2pStatus::GpuNotSupported => "GNS",
+                P2pStatus::IohTopologyNotSupported => "TNS",
+                P2pStatus::DisabledByRegkey => "DR",
+                P2pStatus::NotSupported => "NS",
+                P2pStatus::Unknown => "U",
+            });
+            pairs.insert(format!("{first},{second}"), of(word));
+        }
+    }
+    Value::Object(pairs)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn peer_read(_: &Nvml, _: u32) -> Value {
     Value::Object(Map::new())
 }
 

@@ -108,6 +108,33 @@ impl Host {
         pairs[&pair].as_str().map(ToOwned::to_owned).ok_or_else(|| unknown(pairs, &pair))
     }
 
+    /// Whether the driver says that two GPUs can read each other's memory, as `nvidia-smi topo -p2p r`.
+    pub fn gpus_read_each_other(&self, first: usize, second: usize) -> Fact<bool> {
+        let answers = self.nvml()?.unwrap_or(Value::Null);
+        let pair = format!("{},{}", first.min(second), first.max(second));
+        let pairs = &answers["peer_read"];
+        match pairs[&pair].as_str() {
+            Some(word) => Ok(word == "OK"),
+            None => self.recorded_peer_read(first, second).ok_or_else(|| unknown(pairs, &pair)),
+        }
+    }
+
+    /// The same in a recorded output of nvidia-smi.
+    fn recorded_peer_read(&self, first: usize, second: usize) -> Option<bool> {
+        let outputs = self.recorded_outputs("nvidia-smi").into_iter();
+        let (_, output) = outputs.into_iter().find(|(line, _)| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            words.windows(2).any(|pair| pair == ["-p2p", "r"])
+        })?;
+        let row = format!("GPU{first}");
+        let text = output.text();
+        // The heading begins with the name of the first card, too.
+        let rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let mut of_card = rows.filter(|words| words.first() == Some(&row.as_str()));
+        let words = of_card.find(|words| words.get(1).is_some_and(|word| !word.starts_with("GPU")))?;
+        Some(*words.get(second + 1)? == "OK")
+    }
+
     pub(super) fn nvml_text(&self, call: &str) -> Fact<String> {
         let answers = self.nvml_ready()?;
         answers[call].as_str().map(ToOwned::to_owned).ok_or_else(|| unknown(&answers, call))

@@ -1,0 +1,30 @@
+//! More memory for a run whose control group limits it: the option of the batch system or of the program
+//! that starts the container, because the limit is raised where it was set.
+
+use super::start_container::{Start, start_with};
+use crate::facts::{Host, Job, Place};
+use crate::finding::Finding;
+
+/// The finding, with how the next job or container is given this much memory.
+pub(crate) fn raise(host: &Host, finding: Finding, bytes: u64) -> Finding {
+    let wanted = bytes.div_ceil(1 << 30);
+    match host.job() {
+        Some(Job::Slurm) => finding.command(format!("sbatch --mem={wanted}G …")),
+        Some(Job::Pbs) => finding.command(format!("qsub -l select=1:mem={wanted}gb …")),
+        Some(Job::Lsf) => finding.command(format!("bsub -M {wanted}GB …")),
+        None => start_with(host, finding, Start::Memory(wanted)),
+    }
+}
+
+/// How a remedy says that, before other advice; nothing where a service decides.
+pub(crate) fn words(host: &Host) -> &'static str {
+    match (host.job(), host.place()) {
+        (Some(_), _) => "ask for more memory when you submit the job, or ",
+        (None, Place::Pod) => "raise the memory of the pod's container, or ",
+        (None, Place::Docker | Place::DockerInWsl | Place::Podman | Place::Lxc) => {
+            "give the container more memory, or "
+        }
+        (None, Place::Colab | Place::Kaggle) => "",
+        (None, _) => "raise the limit, or ",
+    }
+}
