@@ -39,7 +39,7 @@ fn a_loss_that_is_not_finite_ends_the_run_and_names_its_batch() {
         user.run(&format!("{TRAIN} --epochs 200 --noplots --nbs 8 --noval --optimizer SGD --hyp high.yaml"));
     let run = run.failed_with(1, &[" loss was ", " of epoch ", ": training diverged", "hint: lower lr0"]);
     // Rank 0 writes it at the end of an epoch.
-    let last = user.path().join("runs/train/exp2/weights/last.pt").exists();
+    let last = user.path().join("runs/train/exp2/weights/last.pt").is_file();
     assert_eq!(run.stderr.contains("; last.pt holds an earlier state"), last, "{}", run.stderr);
 }
 

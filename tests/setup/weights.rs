@@ -85,9 +85,13 @@ fn invalid_weights_are_rejected_before_planning() {
 fn weights_from_a_url_or_path_are_opened_and_counted() {
     let machine = Machine::with(HashMap::from([("/best.pt".to_owned(), weights())]));
     let address = machine.server.url("/best.pt");
-    let output = machine.run(&format!("setup --weights {address}")).succeeded();
+    // The same address twice is one file.
+    let output = machine.run(&format!("setup --weights {address} {address}")).succeeded();
     assert!(output.stderr.contains("6 parameters"), "{}", output.stderr);
-    assert!(machine.home().join("data/weights/best.pt").is_file());
+    let names = fs::read_dir(machine.home().join("data/weights")).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let weights_files: Vec<String> = names.filter(|name| name.ends_with(".pt")).collect();
+    assert_eq!(weights_files, ["best.pt"]);
     machine.run(&format!("setup --weights {address} --offline")).succeeded();
     fs::write(machine.user.path().join("mine.pt"), weights()).unwrap();
     let copied = machine.run("setup --weights mine.pt").succeeded();

@@ -7,7 +7,8 @@ use crate::finding::Finding;
 
 /// The finding, with how the next job or container is given this much memory.
 pub(crate) fn raise(host: &Host, finding: Finding, bytes: u64) -> Finding {
-    let wanted = bytes.div_ceil(1 << 30);
+    // Rounded down, because the machine may have no more; never to 0.
+    let wanted = (bytes >> 30).max(1);
     match host.job() {
         Some(Job::Slurm) => finding.command(format!("sbatch --mem={wanted}G …")),
         Some(Job::Pbs) => finding.command(format!("qsub -l select=1:mem={wanted}gb …")),

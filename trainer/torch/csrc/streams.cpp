@@ -19,7 +19,8 @@ struct CopyStream {
 };
 
 struct Event {
-  explicit Event(const c10::Stream& stream) : event(stream.device_type()) {
+  explicit Event(const c10::Stream& stream, c10::EventFlag flag = c10::EventFlag::PYTORCH_DEFAULT)
+      : event(stream.device_type(), flag) {
     event.record(stream);
   }
 
@@ -122,6 +123,20 @@ int tcht_event_is_done(tcht::Event* event, int32_t* done) {
 
 int tcht_event_wait(tcht::Event* event) {
   return tcht::guarded([&] { event->event.synchronize(); });
+}
+
+int tcht_event_now(int32_t device, tcht::Event** out) {
+  return tcht::guarded([&] {
+    const c10::Device cuda(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(device));
+    *out = new tcht::Event(current_stream(cuda), c10::EventFlag::BACKEND_DEFAULT);
+  });
+}
+
+int tcht_seconds_between(tcht::Event* begin, tcht::Event* end, double* out) {
+  return tcht::guarded([&] {
+    end->event.synchronize();
+    *out = begin->event.elapsedTime(end->event) / 1000.0;
+  });
 }
 
 void tcht_event_free(tcht::Event* event) {

@@ -31,5 +31,10 @@ int tcht_copy_to_host(at::Tensor* tensor, at::Tensor** out, tcht::Event** done);
 int tcht_event_is_done(tcht::Event* event, int32_t* done);
 // Makes the host wait.
 int tcht_event_wait(tcht::Event* event);
+// The moment at which the current stream of CUDA device `device` has done what it
+// was given before, with its time.
+int tcht_event_now(int32_t device, tcht::Event** out);
+// The time between two such moments. Makes the host wait for `end`.
+int tcht_seconds_between(tcht::Event* begin, tcht::Event* end, double* out);
 void tcht_event_free(tcht::Event* event);
 }

@@ -167,6 +167,8 @@ unsafe extern "C" {
     pub(crate) fn tcht_copy_to_host(tensor: TensorPtr, out: *mut TensorPtr, done: *mut *mut Event) -> c_int;
     pub(crate) fn tcht_event_is_done(event: *mut Event, done: *mut i32) -> c_int;
     pub(crate) fn tcht_event_wait(event: *mut Event) -> c_int;
+    pub(crate) fn tcht_event_now(device: i32, out: *mut *mut Event) -> c_int;
+    pub(crate) fn tcht_seconds_between(begin: *mut Event, end: *mut Event, out: *mut f64) -> c_int;
     pub(crate) fn tcht_event_free(event: *mut Event);
 }
 

@@ -14,6 +14,7 @@ mod host_floats;
 mod host_waits;
 mod memory;
 mod memory_format;
+mod moment;
 mod optimizer;
 mod page_locked;
 mod scaler;
@@ -31,6 +32,7 @@ pub use host_floats::HostFloats;
 pub use host_waits::host_waits;
 pub use memory::{peak_reserved_memory, release_memory, reserved_memory};
 pub use memory_format::{is_channels_last, set_channels_last, to_channels_last};
+pub use moment::Moment;
 pub use optimizer::{
     Adam, AdamState, ScaledStep, Sgd, amp_unscale, clip_grad_norm, foreach_ema, foreach_mul, foreach_zero,
     fused_adam, fused_adam_scaled, fused_adamw, fused_sgd, fused_sgd_scaled,

@@ -45,7 +45,7 @@ pub struct Reading {
 
 /// The moment at which a stream has done what it was given before.
 #[derive(Debug)]
-struct Event(NonNull<ffi::Event>);
+pub(crate) struct Event(pub(crate) NonNull<ffi::Event>);
 
 impl CopyStream {
     /// A stream for copies to `device`.

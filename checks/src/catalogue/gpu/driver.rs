@@ -151,10 +151,10 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Error,
         title: "nouveau or nova_core controls the NVIDIA card",
-        cause: "nouveau, the open-source driver for NVIDIA cards, cannot run CUDA, and NVIDIA's driver \
-                cannot use a card that nouveau controls",
+        cause: "the kernel's own drivers for NVIDIA cards, nouveau and nova_core, cannot run CUDA, and NVIDIA's driver \
+                cannot use a card that one of them controls",
         remedy: Some(
-            "disable nouveau and restart; to undo this, delete /etc/modprobe.d/blacklist-nouveau.conf and rebuild the initramfs",
+            "disable that driver and restart; to undo this, delete /etc/modprobe.d/blacklist-nouveau.conf and rebuild the initramfs",
         ),
         fix: None,
         detects: &["nouveau-loaded"],

@@ -46,8 +46,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Warning,
         title: "The driver is patched for direct traffic between GPUs",
-        cause: "the version of the kernel module ends in -p2p: a patch lets GeForce cards communicate directly, which \
-                NVIDIA's own driver does not offer; on some machines it corrupts data",
+        cause: "the version of the kernel module ends in -p2p, or GeForce cards without NVLink can communicate directly: a patch \
+                lets them, which NVIDIA's own driver does not offer; on some machines it corrupts data",
         remedy: Some(
             "let --deep compare direct copies with copies through memory; if they differ, set NCCL_P2P_DISABLE=1, or \
              install NVIDIA's own driver",

@@ -51,7 +51,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let unread: Vec<&String> = images.others.iter().filter(is_unread).collect();
     let mut findings = Vec::new();
     let sampled = sample(&images.paths).count();
-    let refused = unreadable::finding(host, "disk.images-broken", &refused, sampled, "sampled image");
+    let refused = unreadable::finding(host, "disk.images-broken", &refused, sampled, ("sampled image", ""));
     findings.extend(refused.or_else(|| unreadable_validation(host, &set)));
     if let Some(first) = broken.first() {
         let verb = if broken.len() == 1 { "is" } else { "are" };
@@ -73,7 +73,13 @@ fn unreadable_validation(host: &Host, set: &DataSet) -> Option<Finding> {
     let images = set.images(host, "val").ok()?.paths;
     let refused: Vec<String> =
         sample(&images).filter(|path| unreadable::is_refused(host, path, None)).cloned().collect();
-    unreadable::finding(host, "disk.images-broken", &refused, sample(&images).count(), "sampled image of val")
+    unreadable::finding(
+        host,
+        "disk.images-broken",
+        &refused,
+        sample(&images).count(),
+        ("sampled image", " of val"),
+    )
 }
 
 enum Fault {

@@ -16,8 +16,12 @@ pub(super) fn used_up(host: &Host, purpose: &str, folder: &str, space: &FileSyst
         return None;
     }
     let kind = space.kind.as_deref().unwrap_or_default();
-    let left = if files == 0 { "no".to_owned() } else { format!("only {files}") };
-    let title = format!("{left} more files fit on the disk for {purpose}{}", place(space, folder));
+    let left = match files {
+        0 => "no more files fit".to_owned(),
+        1 => "only 1 more file fits".to_owned(),
+        _ => format!("only {files} more files fit"),
+    };
+    let title = format!("{left} on the disk for {purpose}{}", place(space, folder));
     let finding = Finding::new("disk.full", title).seen(folder);
     Some(if remote::of_kind(kind).is_some() {
         finding
@@ -50,8 +54,7 @@ fn is_limited(host: &Host, folder: &str, space: &FileSystem) -> bool {
 /// The number in a recorded `df -i`: `nas:/home 1000000 1000000 0 100% /home`.
 fn recorded_inodes(host: &Host, mount: &str) -> Option<u64> {
     let outputs = host.recorded_outputs("df").into_iter();
-    let of_inodes =
-        outputs.filter(|(line, _)| line.split_whitespace().any(|word| word == "-i" || word == "-ih"));
+    let of_inodes = outputs.filter(|(line, _)| line.split_whitespace().any(|word| word == "-i"));
     of_inodes.map(|(_, output)| output.text()).find_map(|text| inodes_of(&text, mount))
 }
 

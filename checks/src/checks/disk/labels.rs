@@ -55,7 +55,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let sampled = sample(&images.paths).count();
     if let Some(finding) =
-        unreadable::finding(host, "disk.labels-missing", &refused, sampled, "sampled label file")
+        unreadable::finding(host, "disk.labels-missing", &refused, sampled, ("sampled label file", ""))
     {
         let status = if seen.files == 0 { finding.status } else { Status::Warning };
         return Ok(vec![finding.status(status)]);

@@ -1,6 +1,8 @@
 //! Full storage targets of Lustre. A file is on one or a few of them, so a write fails with "No space left on
 //! device" when one of those is full, although the sum, which the file system reports, looks ample.
 
+use std::collections::BTreeMap;
+
 use yolo_base::format;
 
 use super::room::{LEAST, place};
@@ -36,8 +38,8 @@ pub(super) fn full_targets(host: &Host, purpose: &str, folder: &str, space: &Fil
             .status(Status::Warning)
             .seen(format!("full: {}", full.join(", ")))
             .because(
-                "a file of Lustre is on one or a few storage targets (OSTs); writing fails with \"No space left on device\" when \
-                 one of them is full",
+                "a file of Lustre is on one or a few storage targets (OSTs): those on a full one cannot grow, and writing them \
+                 fails with \"No space left on device\", as does a new file that is striped over all",
             )
             .remedy(
                 "save to a local disk of the node or to another file system (--project), delete files that you do not need, or \
@@ -63,17 +65,25 @@ fn of_client(host: &Host, mount: &str) -> Option<(usize, Vec<String>)> {
             several.iter().find(|system| *system == name)?.clone()
         }
     };
-    let targets: Vec<&String> = names.iter().filter(|name| system(name).as_ref() == Some(&mine)).collect();
+    // A file system that is mounted twice lists each target twice, as s1-OST0000-osc-ffff8a01 with its mount.
+    let short = |name: &str| name.split("-osc-").next().unwrap_or(name).to_owned();
+    let mut targets: BTreeMap<String, &String> = BTreeMap::new();
+    for name in names.iter().filter(|name| system(name).as_ref() == Some(&mine)) {
+        targets.entry(short(name)).or_insert(name);
+    }
     if targets.len() > MOST {
         return None;
     }
-    let left = |name: &str| {
-        let text = host.text(&format!("{list}/{name}/kbytesavail")).ok().flatten()?;
-        text.trim().parse::<u64>().ok()
-    };
-    let full = targets.iter().filter(|name| left(name).is_some_and(|kib| kib < LEAST / 1024));
-    let short = |name: &&&String| name.split("-osc-").next().unwrap_or(name).to_owned();
-    Some((targets.len(), full.map(|name| short(&name)).collect()))
+    let mut full = Vec::new();
+    for (short, name) in &targets {
+        // If a server does not answer, the others may not either, and each question would take its whole time.
+        let text = host.text(&format!("{list}/{name}/kbytesavail")).ok()?;
+        let left = text.and_then(|text| text.trim().parse::<u64>().ok());
+        if left.is_some_and(|kib| kib < LEAST / 1024) {
+            full.push(short.clone());
+        }
+    }
+    Some((targets.len(), full))
 }
 
 /// The same in a recorded `lfs df`: `scratch-OST0001_UUID 1121173504 1121094656 76800 100% /scratch[OST:1]`.

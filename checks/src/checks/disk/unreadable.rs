@@ -6,6 +6,7 @@ use yolo_base::format;
 use crate::facts::{Host, Unknown};
 use crate::finding::Finding;
 use crate::shell_quote::quote;
+use crate::status::Status;
 
 /// Whether the system refuses to read this file: an answer says so, or its permissions do.
 pub(super) fn is_refused(host: &Host, path: &str, answer: Option<&Unknown>) -> bool {
@@ -20,17 +21,20 @@ pub(super) fn is_refused(host: &Host, path: &str, answer: Option<&Unknown>) -> b
         }
 }
 
-/// The finding for some of the sampled files, `what` such as "sampled image".
+/// The finding for some of the sampled files, `what` such as "sampled image" and `of` such as " of val".
 pub(super) fn finding(
     host: &Host,
     id: &'static str,
     refused: &[String],
     looked: usize,
-    what: &str,
+    (what, of): (&str, &str),
 ) -> Option<Finding> {
     let first = refused.first()?;
-    let title = format!("this user may not read {} of {}", refused.len(), format::count(looked, what));
-    let finding = Finding::new(id, title)
+    let title = format!("this user may not read {} of {}{of}", refused.len(), format::count(looked, what));
+    let finding = Finding::new(id, title);
+    // None can be used at all.
+    let finding = if refused.len() == looked { finding.status(Status::Error) } else { finding };
+    let finding = finding
         .because("the permissions of these files, or of a folder above them, exclude this user; training cannot use them");
     let stat = host.stat(first).ok().flatten();
     let owner = stat.as_ref().and_then(|stat| stat.uid);
@@ -68,10 +72,15 @@ pub(super) fn finding(
             "in Windows, give yourself permission to read the folder (Properties, Security); or copy the data set to WSL's disk",
         ));
     }
+    // Not `chmod`: it would show all files there to everybody, and a closed folder above stays closed.
+    let owner = owner.map_or("their owner".to_owned(), |owner| format!("their owner (user {owner})"));
     Some(
         finding
-            .remedy("give this user permission to read them, or copy the data set as a user who may read it")
-            .command(format!("sudo chmod -R a+rX {folder}")),
+            .remedy(format!(
+                "ask {owner} for permission to read them, by a group that both users are in or an ACL, or copy the data set as \
+                 a user who may read it; this shows which file or folder is closed"
+            ))
+            .command(format!("namei -l {}", quote(first))),
     )
 }
 

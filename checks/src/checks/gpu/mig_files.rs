@@ -13,7 +13,7 @@ const DEVICES: &str = "/dev/nvidia-caps";
 
 /// `gpu.mig` for a card without a usable instance.
 pub(super) fn without_instance(host: &Host, gpu: &Gpu, who: &str) -> Finding {
-    let lost = missing_files(host, gpu);
+    let lost = if was_given_one(host) { missing_files(host, gpu) } else { Vec::new() };
     if let Some(first) = lost.first() {
         let title = format!(
             "{who} is in MIG mode and has an instance, but its device file {} does not exist here: CUDA cannot use it",
@@ -53,6 +53,21 @@ pub(super) fn without_instance(host: &Host, gpu: &Gpu, who: &str) -> Finding {
         .remedy("disable MIG, or create an instance")
         .command(format!("sudo nvidia-smi -i {} -mig 0", gpu.index))
         .command(format!("sudo nvidia-smi mig -i {} -cgi 0 -C", gpu.index))
+}
+
+/// Whether this machine or container should have an instance. A pod may see the driver's list of all instances, although
+/// it requested none of them.
+fn was_given_one(host: &Host) -> bool {
+    // nvidia-cap1 and nvidia-cap2 belong to no instance: they let a program configure and watch MIG.
+    let of_instance = |name: &String| {
+        name.strip_prefix("nvidia-cap")
+            .and_then(|number| number.parse::<u32>().ok())
+            .is_some_and(|number| number > 2)
+    };
+    let named = host.env("NVIDIA_VISIBLE_DEVICES").ok().flatten().unwrap_or_default();
+    host.place() != Place::Pod
+        || named.contains("MIG-")
+        || host.folder(DEVICES).ok().flatten().is_some_and(|names| names.iter().any(of_instance))
 }
 
 /// A device file that an instance needs and that is missing.

@@ -68,7 +68,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 )
                 .remedy(
                     "let --deep compare direct copies with copies through memory; if they differ or hang, set \
-                     NCCL_P2P_DISABLE=1, install NVIDIA's own driver, or turn the IOMMU and ACS off in the firmware",
+                     NCCL_P2P_DISABLE=1 or install NVIDIA's own driver",
                 )
                 .command("yolo doctor --deep"),
         ]);

@@ -14,7 +14,7 @@ const DRIVER: &str = "/usr/lib/wsl/drivers";
 
 /// What to copy, in Windows.
 const COPY: &str = "copy the driver from the Windows host again, all files of each folder: C:\\Program Files\\WSL\\lib and \
-                    C:\\Windows\\System32\\lxss\\lib to /usr/lib/wsl/lib, and the folder nv_dispi.inf_amd64_… of \
+                    C:\\Windows\\System32\\lxss\\lib to /usr/lib/wsl/lib, and the folder nv*.inf_amd64_… of NVIDIA's driver in \
                     C:\\Windows\\System32\\DriverStore\\FileRepository to /usr/lib/wsl/drivers; or train in WSL 2, which \
                     needs no copies";
 
@@ -35,7 +35,10 @@ pub(super) fn silent(host: &Host, state: &NvmlState) -> Finding {
              an update of the driver on Windows makes the copy unusable",
         ),
     };
-    finding.remedy(COPY).command("sudo ldconfig").command("nvidia-smi")
+    finding
+        .remedy(COPY)
+        .command("echo /usr/lib/wsl/lib | sudo tee /etc/ld.so.conf.d/ld.wsl.conf && sudo ldconfig")
+        .command("nvidia-smi")
 }
 
 /// What is known to be missing in the copy.

@@ -36,9 +36,19 @@ pub(super) fn overwritten(host: &Host) -> Option<Finding> {
     if !is_ours || !version.is_below(&OF_LIBTORCH) {
         return None;
     }
-    let needed = needed_by_torch(host, &folder);
+    let is_beside = libtorch.root.starts_with(&folder);
+    let needed = needed_by_torch(host, &folder).filter(|_| is_beside);
     if needed.as_ref().is_some_and(|needed| !version.is_older_than(&needed.version)) {
         return None;
+    }
+    // The packages of another environment, such as one of TensorFlow.
+    if !is_beside {
+        let title =
+            format!("libnccl.so.2 {version} is loaded from {}, not from libtorch's folder", found.path);
+        let finding = Finding::new("libraries.foreign-nccl", title);
+        return Some(
+            finding.seen(format!("libtorch is in {}", libtorch.root)).command("unset LD_LIBRARY_PATH"),
+        );
     }
     let (name, wanted) = match needed {
         Some(needed) => (needed.name, needed.version.to_string()),
@@ -85,10 +95,14 @@ fn finding(
 
 /// The pip of the environment with this folder of packages, `…/lib/python3.12/site-packages`.
 fn pip(host: &Host, folder: &str) -> String {
-    let python = folder.split_once("/lib/python").map(|(root, _)| format!("{root}/bin/python"));
-    match python.filter(|python| host.exists(python) == Ok(true)) {
-        Some(python) => format!("{} -m pip", quote(&python)),
-        None => "pip".to_owned(),
+    let split = folder.split_once("/lib/python").or_else(|| folder.split_once("/lib64/python"));
+    let Some((root, _)) = split else { return "pip".to_owned() };
+    let exists = |name: &str| host.exists(&format!("{root}/bin/{name}")) == Ok(true);
+    match (exists("pip"), exists("python")) {
+        (true, _) => quote(&format!("{root}/bin/pip")),
+        // uv makes environments without pip.
+        (false, true) => format!("VIRTUAL_ENV={} uv pip", quote(root)),
+        (false, false) => "pip".to_owned(),
     }
 }
 

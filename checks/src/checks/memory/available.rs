@@ -65,7 +65,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             0 => finding,
             kills => finding.seen(format!(
                 "the kernel has killed {} here because of this limit",
-                format::count(kills as usize, "process")
+                format::count_of(kills as usize, "process", "processes")
             )),
         };
         let finding = match &need {

@@ -55,7 +55,7 @@ fn in_group(host: &Host, intent: &Intent) -> Option<Finding> {
     }
     let title = format!(
         "the kernel killed {} here because of the memory limit of {}",
-        format::count(kills as usize, "process"),
+        format::count_of(kills as usize, "process", "processes"),
         format::memory(limit.bytes)
     );
     let finding = Finding::new("memory.killed", title).seen(limit.file.clone());
@@ -66,7 +66,8 @@ fn in_group(host: &Host, intent: &Intent) -> Option<Finding> {
 /// was killed, so it is twice the limit at least, and no more than the machine has.
 fn with_more(host: &Host, intent: &Intent, finding: Finding, limit: &MemoryLimit) -> Finding {
     let need = intent.run.then(|| memory_estimate::in_memory(intent, intent.workers.unwrap_or(8)).bytes);
-    let most = host.memory().map_or(u64::MAX, |memory| memory.total);
+    // Batch systems and Kubernetes keep a part of a node for the system, and refuse a request for all of it.
+    let most = host.memory().map_or(u64::MAX, |memory| memory.total / 10 * 9);
     let wanted = limit.bytes.saturating_mul(2).max(need.unwrap_or(0));
     let finding = if most > limit.bytes { raise(host, finding, wanted.min(most)) } else { finding };
     let first = if most > limit.bytes { words(host) } else { "" };

@@ -1,6 +1,6 @@
 //! Whether other programs already use all CPU cores: loading images and starting GPU work then wait for a core, and the
-//! GPU waits for them. The load average shows how long it has been so. It also counts tasks that wait for a disk, so the
-//! tasks that can run now must be as many.
+//! GPU waits for them. The load average shows how long it has been so. It also counts tasks that wait for a disk, so at
+//! least half as many tasks as cores must be able to run now.
 
 use yolo_base::format;
 
@@ -48,7 +48,9 @@ fn averages(text: &str) -> Option<[f64; 2]> {
 /// The tasks that run or wait for a core at this moment: the first number of `63/1204`. The load also counts those that wait
 /// for a disk. Some of those that keep the cores busy may be reading just now.
 fn runnable(text: &str) -> Option<usize> {
-    text.split_whitespace().nth(3)?.split('/').next()?.parse().ok()
+    let all: usize = text.split_whitespace().nth(3)?.split('/').next()?.parse().ok()?;
+    // One of them reads this.
+    Some(all.saturating_sub(1))
 }
 
 /// The running program of which there are most processes, among those that are listed.
@@ -67,7 +69,7 @@ mod tests {
     #[test]
     fn load_averages_are_read() {
         assert_eq!(averages("60.92 58.41 57.03 63/1204 22871\n"), Some([60.92, 58.41]));
-        assert_eq!(runnable("60.92 58.41 57.03 63/1204 22871\n"), Some(63));
+        assert_eq!(runnable("60.92 58.41 57.03 63/1204 22871\n"), Some(62));
         assert_eq!([averages(""), averages("0.1"), averages("a b c"), averages("inf 1")], [None; 4]);
     }
 }

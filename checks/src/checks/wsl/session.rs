@@ -15,6 +15,8 @@ pub(super) static CHECK: Check = Check {
 
 /// WSL's default of `vmIdleTimeout`, in milliseconds.
 const VM_IDLE: i64 = 60_000;
+/// In milliseconds. Who keeps a distribution for an hour without a terminal has thought of it.
+const LONG: i64 = 3_600_000;
 
 fn run(host: &Host, _: &Intent) -> Answer {
     if !super::is_wsl_itself(host)? {
@@ -27,8 +29,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let value =
         |section: &str, key: &str| config.as_ref()?.document.value(section, key)?.trim().parse::<i64>().ok();
     let of_instance = value("general", "instanceIdleTimeout");
-    // A negative value keeps the distribution forever, and with it the virtual machine.
-    let stays = of_instance.is_some_and(|time| time < 0);
+    // A negative value keeps the distribution forever, and with it the virtual machine; a long one long enough.
+    let stays = of_instance.is_some_and(|time| !(0..LONG).contains(&time));
     let of_machine =
         value("wsl2", "vmIdleTimeout").filter(|time| of_instance.is_none() && !(0..=VM_IDLE).contains(time));
     if let Some((_, what)) = detached.iter().find(|(name, _)| set(name)).filter(|_| !stays) {

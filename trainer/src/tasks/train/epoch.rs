@@ -66,7 +66,7 @@ impl Training<'_> {
         self.progress.losses = meter.losses.sums();
         if self.context.is_main() {
             // Also before an interrupted run is saved: it must not replace a checkpoint that can be continued.
-            self.check_health(number, batches, &meter.losses)?;
+            self.check_health(number, batches, &meter.losses, interrupted)?;
         }
         self.rate = meter.into_rate();
         self.rate.pause();
@@ -147,7 +147,13 @@ impl Training<'_> {
     }
 
     /// Fails if training cannot get better any more. At the end of an epoch, says how many losses did not count.
-    fn check_health(&self, epoch: usize, batches: usize, losses: &EpochLosses) -> Result<(), TrainError> {
+    fn check_health(
+        &self,
+        epoch: usize,
+        batches: usize,
+        losses: &EpochLosses,
+        interrupted: bool,
+    ) -> Result<(), TrainError> {
         if let Some(why) = losses.diverged() {
             return Err(self.diverged(&loss_not_finite(why, epoch, batches)));
         }
@@ -161,14 +167,15 @@ impl Training<'_> {
         if left_out == batches {
             return Err(self.diverged(&format!("no loss of epoch {} was finite", epoch + 1)));
         }
-        if left_out > 0 && self.progress.batches_done == batches {
+        if left_out > 0 && !interrupted {
             self.context.reporter.warning(left_out_of(left_out, epoch, batches));
         }
         Ok(())
     }
 
     fn diverged(&self, what: &str) -> TrainError {
-        let saved = self.weights_file("last.pt").is_file();
+        // In the first epoch, the file may be of another run, with `--exist-ok`.
+        let saved = self.progress.epochs_done > 0 && self.weights_file("last.pt").is_file();
         TrainError::new(format!("{what}: training diverged"))
             .with_hint(against_divergence(self.learner.precision(), saved))
     }

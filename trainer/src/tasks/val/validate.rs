@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use tch::{Device, Kind, Tensor, no_grad};
 use tch_distributed::ProcessGroup;
+use tch_train::Moment;
 use yolo_data::loader::{Recycler, ValLoader};
 use yolo_data::scan::Sample;
 
@@ -115,7 +116,8 @@ fn run_over(
         batches,
     };
     let mut in_work: Option<(usize, Pending)> = None;
-    let mut ahead = Ahead::new(models.first().map_or(Device::Cpu, Model::device))?;
+    let device = models.first().map_or(Device::Cpu, Model::device);
+    let mut ahead = Ahead::new(device)?;
     let mut loaded = split.loader.iter();
     for number in numbers {
         let mut began = Instant::now();
@@ -124,26 +126,30 @@ fn run_over(
             began = Instant::now();
         };
         let Some((batch, images)) = ahead.next(&mut loaded, taken)? else { break };
-        let mut waited = Duration::ZERO;
-        if options.overlap {
-            // Before the network, so that the wait for the loader is no part of its time. The copy goes on meanwhile.
-            let before = Instant::now();
-            ahead.prepare(&mut loaded);
-            waited = before.elapsed();
-            observer.stage_done(Stage::Load);
-        }
         let input = if options.half { images.f_to_kind(Kind::Half)? } else { images };
         observer.stage_done(Stage::Preprocess);
-        let prepared = Instant::now();
+        let (prepared, begun) = (Instant::now(), Moment::of(device).ok());
         let outputs = forward(models, &input, options.augment)?;
         if let (Some(loss), Some(heads)) = (loss, &outputs.heads) {
             let items = no_grad(|| loss.compute(&in_float(heads)?, &batch.targets))?.items;
             results.tally.add_losses(number, &items)?;
         }
+        let computed = Moment::of(device).ok();
+        let mut waited = Duration::ZERO;
+        if options.overlap {
+            observer.stage_done(Stage::Inference);
+            let before = Instant::now();
+            // Before the rows, for which the host waits.
+            ahead.prepare(&mut loaded);
+            waited = before.elapsed();
+            observer.stage_done(Stage::Load);
+        }
         let rows = outputs.rows(options.nms.conf_thres)?;
         observer.stage_done(Stage::Inference);
-        let preprocess = (prepared - began).saturating_sub(waited);
-        results.tally.add_times([preprocess, prepared.elapsed(), Duration::ZERO]);
+        // A GPU computes while the host waits for the loader, so its own clock tells. The CPU does not wait here.
+        let of_gpu = begun.zip(computed).and_then(|(begun, computed)| begun.until(&computed).ok());
+        let inference = of_gpu.unwrap_or_else(|| prepared.elapsed().saturating_sub(waited));
+        results.tally.add_times([prepared - began, inference, Duration::ZERO]);
         let pending = post_processing.begin(batch, rows);
         let finished =
             if options.overlap { in_work.replace((number, pending)) } else { Some((number, pending)) };

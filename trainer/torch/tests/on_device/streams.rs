@@ -2,7 +2,7 @@
 //! not written again, and the host waits for nothing.
 
 use tch::{Device, Kind, Tensor};
-use tch_train::{CopyStream, Reading};
+use tch_train::{CopyStream, Moment, Reading};
 
 use crate::compare::{device, random};
 use crate::host_waits::waits_in;
@@ -86,4 +86,23 @@ fn bytes_must_fit_their_shape() {
     let stream = CopyStream::new(device()).unwrap();
     let error = stream.copy_bytes(&[1, 2, 3], &[2, 2]).unwrap_err().to_string();
     assert!(error.ends_with("3 bytes are no tensor of shape [2, 2]"), "{error}");
+}
+
+#[test]
+fn a_device_tells_how_long_it_has_worked() {
+    let Ok(begin) = Moment::of(device()) else {
+        assert_eq!(device(), Device::Cpu, "a GPU tells the time");
+        return;
+    };
+    let mut busy = random(3, &[1024, 1024]).to_device(device());
+    for _ in 0..50 {
+        busy = busy.matmul(&busy).clamp(-1.0, 1.0);
+    }
+    let end = Moment::of(device()).unwrap();
+    let _value = busy.sum(Kind::Float).double_value(&[]);
+    let worked = begin.until(&end).unwrap();
+    assert!(worked.as_nanos() > 0 && worked.as_secs() < 60, "{worked:?}");
+    // Nothing was given to it in between.
+    let [one, other] = [(); 2].map(|()| Moment::of(device()).unwrap());
+    assert!(one.until(&other).unwrap() < worked);
 }

@@ -45,44 +45,57 @@ impl Said {
     /// between two: of each such frame it says at once that parameters (PPS, SPS) are missing, and then that it could not be
     /// decoded. Whatever else it says is not pardoned.
     pub(super) fn damage(&self) -> Option<String> {
-        let has = |message: &str, parts: &[&str]| parts.iter().any(|part| message.contains(part));
-        let (mut misses_parameters, mut found) = (false, None);
-        for message in self.messages() {
+        // Frames without parameters of which it has not yet said that they could not be decoded: it decodes several at once.
+        let (mut open, mut found) = (0_usize, None);
+        for (is_warning, message) in self.messages_with_levels() {
             if misses_parameters_of(message) {
-                misses_parameters = true;
-            } else if !(misses_parameters && has(message, &OF_ONE_FRAME)) {
-                let pardoned = std::mem::take(&mut misses_parameters) && has(message, &NOT_DECODED);
-                if has(message, &DAMAGE) && !pardoned {
-                    found = Some(message.to_owned());
-                }
+                open += 1;
+            } else if has(message, &NOT_DECODED) && open > 0 {
+                open -= 1;
+            } else if has(message, &DAMAGE) {
+                found = Some(message.to_owned());
+            } else if !is_warning && !has(message, &OF_ONE_FRAME) {
+                open = 0;
             }
         }
         found
     }
 
     /// Whether it is a recording that begins between two key frames, so that what comes before the second is lost: ffmpeg
-    /// has said nothing else before.
+    /// misses parameters before anything is damaged.
     pub(super) fn begins_between_key_frames(&self) -> bool {
-        self.messages().next().is_some_and(misses_parameters_of)
+        self.messages()
+            .find(|message| misses_parameters_of(message) || has(message, &DAMAGE))
+            .is_some_and(misses_parameters_of)
     }
 
     /// The last message about a gap, which is damage only if frames are missing.
     pub(super) fn gap(&self) -> Option<String> {
-        let has = |message: &&str| GAP.iter().any(|part| message.contains(part));
-        self.messages().rfind(has).map(str::to_owned)
+        self.messages().rfind(|message| has(message, &GAP)).map(str::to_owned)
     }
 
     /// The lines that say something, without the part of ffmpeg that says it (`[mov @ 0x55…] `).
     fn messages(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.messages_with_levels().map(|(_, message)| message)
+    }
+
+    /// The same, and whether each is merely a warning.
+    fn messages_with_levels(&self) -> impl DoubleEndedIterator<Item = (bool, &str)> {
         let lines = self.0.lines().map(str::trim);
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("Last message repeated"));
         lines.map(|mut line| {
-            while let Some((_, rest)) = line.strip_prefix('[').and_then(|line| line.split_once("] ")) {
+            let mut is_warning = false;
+            while let Some((part, rest)) = line.strip_prefix('[').and_then(|line| line.split_once("] ")) {
+                is_warning |= part == "warning";
                 line = rest;
             }
-            line
+            (is_warning, line)
         })
     }
+}
+
+fn has(message: &str, parts: &[&str]) -> bool {
+    parts.iter().any(|part| message.contains(part))
 }
 
 /// Whether ffmpeg says that a frame refers to parameters (PPS, SPS) that have not come.
@@ -125,10 +138,13 @@ mod tests {
             damage(&[before, later].concat()).as_deref(),
             Some("error while decoding MB 0 7, bytestream -5")
         );
+        assert_eq!(damage(&[before, before, error, error].concat()), None, "two frames at once");
+        let warning = "[h264 @ 0x55] [warning] Increasing reorder buffer to 2\n";
+        assert_eq!(damage(&[before, warning, error].concat()), None);
         let other = "[h264 @ 0x55] [error] mmco: unref short failure\n";
         assert!(damage(&[before, other, error].concat()).is_some());
         assert!(damage(&[before, "[in#0] [error] partial file\n"].concat()).is_some());
         let begins = |said: &str| Said(said.to_owned()).begins_between_key_frames();
-        assert!(begins(before) && !begins(&[later, before].concat()));
+        assert!(begins(&[warning, before, later].concat()) && !begins(&[later, before].concat()));
     }
 }
