@@ -66,8 +66,8 @@ pub(crate) struct EpochLosses {
 }
 
 impl EpochLosses {
-    /// Continues after the losses of the first `earlier` batches. `scaled` says whether a gradient scaler skips
-    /// the steps of losses that are not finite.
+    /// Continues after the losses of the first `earlier` batches. `scaled` says whether there is a gradient scaler, with
+    /// which losses that are not finite are left out.
     pub(crate) fn new(done: LossSums, earlier: usize, scaled: bool) -> Self {
         let too_many = if scaled { TOO_MANY_IN_A_ROW } else { 0 };
         Self { done, earlier, too_many, ..Self::default() }
