@@ -121,7 +121,10 @@ impl Hint for WslError {
             Self::Consent { asked: false, .. } => {
                 "there is no terminal to ask on: review the steps with `--dry-run`, then pass `--yes`"
             }
-            Self::NoExe { .. } => "WSL needs Windows 10 version 2004 or newer; update Windows first",
+            Self::NoExe { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                "WSL needs Windows 10 version 2004 or newer; update Windows first"
+            }
+            Self::NoExe { .. } => "run this again; if it still cannot be started, restart Windows",
             Self::Unknown(_) => {
                 "if WSL hangs, run `wsl.exe --shutdown` or restart Windows, then run this again"
             }
