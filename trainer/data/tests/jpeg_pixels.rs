@@ -106,6 +106,24 @@ fn a_damaged_first_scan_is_decoded_up_to_the_damage() {
     assert!(last.windows(2).all(|pair| pair[0].abs_diff(pair[1]) <= 2), "noise in the last row: {last:?}");
 }
 
+/// Found by chance in the test after this one.
+#[test]
+fn four_colors_of_any_size_do_no_harm() {
+    let bytes = std::fs::read(folder().join("cmyk.jpg")).unwrap();
+    let frame = bytes.windows(2).position(|pair| matches!(pair, [0xFF, 0xC0..=0xC2])).unwrap();
+    for color in 0..4 {
+        for size in (1..=4).flat_map(|width| (1..=4).map(move |height| width << 4 | height)) {
+            let mut changed = bytes.clone();
+            changed[frame + 10 + 3 * color + 1] = size;
+            for length in [changed.len(), changed.len() / 2, changed.len() / 4] {
+                if let Ok(image) = decode_bytes(&changed[..length]) {
+                    assert_eq!(image.data.len(), image.width * image.height * 3, "{color} {size:x}");
+                }
+            }
+        }
+    }
+}
+
 proptest! {
     /// A damaged file is decoded or refused. The decoder contains unsafe code, so CI also runs this under valgrind.
     #[test]

@@ -174,12 +174,23 @@ fn decode_beginning(
 
 fn decode_whole_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -> Result<Decoded, JpegError> {
     let mut decoder = Decoder::new(bytes)?;
-    let has_black = decoder.header().components.len() == 4;
+    let components = decoder.header().components.iter();
+    let sizes: Vec<[u8; 2]> =
+        components.map(|one| [one.horizontal_sampling, one.vertical_sampling]).collect();
+    let has_black = sizes.len() == 4;
+    if has_black && !is_readable_with_black(&sizes) {
+        return Err(JpegError::Unsupported(
+            "its four colors have sizes that only damage explains".to_owned(),
+        ));
+    }
     decoder.set_output_format(if has_black { PixelFormat::Cmyk } else { PixelFormat::Rgb });
     decoder.set_lenient(true);
     let orientation =
         decoder.exif_data().and_then(Orientation::from_exif_chunk).unwrap_or(Orientation::NoTransforms);
     let whole = [decoder.output_width(), decoder.output_height()];
+    if whole.contains(&0) {
+        return Err(JpegError::CorruptData("its header has a width or a height of 0".to_owned()));
+    }
     let window = window.filter(|_| orientation == Orientation::NoTransforms && !has_black);
     let first = window.map_or([0; 2], |window| crop(&mut decoder, window, whole));
     // Every byte is overwritten, so the old bytes need not be cleared.
@@ -206,6 +217,14 @@ fn decode_whole_jpeg(bytes: &[u8], window: Option<&Window>, image: &mut Image) -
     picture.apply_orientation(orientation);
     *image = from_dynamic(picture);
     Ok(Decoded { whole: [image.width, image.height], first: [0; 2], damage })
+}
+
+/// Whether the decoder can read four colors of these sizes (width and height): it takes for granted that the first and the last have the size of
+/// the image and that the others are equal, and panics otherwise (libjpeg-turbo-rs 0.9.0).
+fn is_readable_with_black(sizes: &[[u8; 2]]) -> bool {
+    let &[first, second, third, last] = sizes else { return false };
+    let is_part = |side: usize| second[side] > 0 && first[side].is_multiple_of(second[side]);
+    first == last && second == third && is_part(0) && is_part(1)
 }
 
 /// The damage of a file that is cut off.
