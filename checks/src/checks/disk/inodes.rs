@@ -2,12 +2,9 @@
 //! servers with a quota of files, refuse new ones although gigabytes are free.
 
 use super::remote;
-use super::room::{LEAST, place};
+use super::room::{LEAST, LEAST_FILES, place};
 use crate::facts::{FileSystem, Host};
 use crate::finding::Finding;
-
-/// With fewer free inodes a disk is as good as full.
-const LEAST_FILES: u64 = 1000;
 
 /// `disk.full` for a file system with space but without inodes.
 pub(super) fn used_up(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option<Finding> {

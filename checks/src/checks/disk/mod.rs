@@ -9,6 +9,7 @@ mod labels;
 mod lustre;
 mod new_folders;
 mod own_folders;
+mod quota;
 mod remote;
 mod room;
 mod space;

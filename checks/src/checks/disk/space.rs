@@ -3,7 +3,7 @@
 use yolo_base::env::HOME;
 use yolo_base::format;
 
-use super::room::{LEAST, place};
+use super::room::{COMFORTABLE, LEAST, place};
 use crate::checks::{Answer, Check, wsl};
 use crate::facts::{FileSystem, Host};
 use crate::finding::Finding;
@@ -11,8 +11,6 @@ use crate::intent::Intent;
 use crate::shell_quote::quote;
 use crate::status::Status;
 
-/// Below this, an installation and a few runs will soon fill the disk.
-const COMFORTABLE: u64 = 5_000_000_000;
 /// The purpose of the folder where a run writes its files.
 const RUNS: &str = "runs";
 
@@ -170,6 +168,7 @@ fn finding_of(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> O
     }
     if free >= LEAST
         && let Some(finding) = super::lustre::full_targets(host, purpose, folder, space)
+            .or_else(|| super::quota::used_up(host, purpose, folder, space))
     {
         return Some(finding);
     }
