@@ -304,6 +304,10 @@ const HARMFUL: [&str; 31] = [
 /// added here, by someone who has thought about what it can destroy.
 const REVIEWED: &[(&str, &str)] = &[
     ("rm -i ", "asks before each file"),
+    (
+        "find ",
+        "label files of the data set, and only those with a mark of another encoding; a failed conversion leaves the file",
+    ),
     ("mv ", "moves a folder or file to the name that is looked for; nothing has that name yet"),
     ("sudo rm /etc/resolv.conf", "WSL writes it anew at its next start"),
     ("sudo apt purge ", "only the Linux driver inside WSL, which hides that of Windows; apt asks"),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use yolo_base::format;
 
+use super::label_encoding::{self, Encoding};
 use super::unreadable;
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
@@ -46,8 +47,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let (mut seen, mut refused) = (Seen::default(), Vec::new());
     for image in sample(&images.paths) {
         let file = label_of(image);
-        match host.text(&file) {
-            Ok(Some(text)) => seen.read(&file, &text, set.classes()),
+        match host.file(&file) {
+            Ok(Some(bytes)) => seen.read(&file, &bytes, set.classes()),
             Ok(None) => seen.missing.push(file),
             Err(why) if unreadable::is_refused(host, &file, Some(&why)) => refused.push(file),
             Err(_) => {}
@@ -209,14 +210,26 @@ struct Seen {
     range: Vec<String>,
     flat: Vec<String>,
     twice: Vec<String>,
+    /// Files that are not read, and why.
+    encoded: Vec<(String, Encoding)>,
+    /// The lines with a box in files that also have a polygon.
+    mixed: Vec<String>,
 }
 
 impl Seen {
-    fn read(&mut self, file: &str, text: &str, classes: Option<usize>) {
+    fn read(&mut self, file: &str, bytes: &[u8], classes: Option<usize>) {
         if self.files == 0 {
             file.clone_into(&mut self.first);
         }
         self.files += 1;
+        if let Some(encoding) = label_encoding::of(bytes) {
+            self.lines += 1;
+            self.encoded.push((file.to_owned(), encoding));
+            return;
+        }
+        let text = String::from_utf8_lossy(bytes);
+        // YOLOv5 reads all lines as polygons if one is longer than a box with a confidence.
+        let has_polygon = text.lines().any(|line| line.split_whitespace().nth(6).is_some());
         let mut lines = BTreeSet::new();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             self.lines += 1;
@@ -233,6 +246,9 @@ impl Seen {
                 self.columns.push(place);
                 continue;
             };
+            if has_polygon && is_box {
+                self.mixed.push(place.clone());
+            }
             let (class, points) = (numbers[0], &numbers[1..]);
             if class < 0.0 || class.fract() != 0.0 || classes.is_some_and(|classes| class >= classes as f64) {
                 self.class.push(place.clone());
@@ -265,6 +281,8 @@ impl Seen {
         add("disk.labels-range", &self.range, "has", "have", "a box outside 0 to 1".to_owned());
         add("disk.labels-flat", &self.flat, "has", "have", "a box with zero width or height".to_owned());
         add("disk.labels-twice", &self.twice, "repeats", "repeat", "an earlier line".to_owned());
+        findings.extend(label_encoding::finding(&self.encoded, self.files, &set.yaml));
+        findings.extend(self.boxes_among_polygons());
         if let (Some(names), Some(finding)) =
             (classes, findings.iter_mut().find(|finding| finding.id == "disk.labels-class"))
             && let Some(text) = self.remedy(names, set)
@@ -281,6 +299,28 @@ impl Seen {
             );
         }
         findings
+    }
+
+    fn boxes_among_polygons(&self) -> Option<Finding> {
+        let first = self.mixed.first()?;
+        let verb = if self.mixed.len() == 1 { "is a box" } else { "are boxes" };
+        let title = format!(
+            "{} {verb} in a file that also has polygons, and will be read as {}",
+            format::count(self.mixed.len(), "line"),
+            if self.mixed.len() == 1 { "a polygon" } else { "polygons" }
+        );
+        Some(
+            Finding::new("disk.labels-columns", title)
+                .seen(first.clone())
+                .because(
+                    "if a label file has one polygon, YOLOv5 and yolo read all its lines as polygons: the center and the size of \
+                     a box become two corners, which makes a wrong box without a message",
+                )
+                .remedy(
+                    "export the data set for detection, with boxes only (in Roboflow, an object detection project), or write \
+                     each of these boxes as a polygon of its four corners",
+                ),
+        )
     }
 
     /// What to do about classes without a name.

@@ -5,6 +5,7 @@ mod failing;
 mod filesystem;
 mod images;
 mod inodes;
+mod label_encoding;
 mod labels;
 mod lustre;
 mod new_folders;
