@@ -266,7 +266,12 @@ fn each_command_and_its_places() {
 }
 
 /// What makes a command one that can do harm: it deletes, ends, restarts, upgrades or overwrites.
-const HARMFUL: [&str; 31] = [
+const HARMFUL: [&str; 36] = [
+    "-mig 0",
+    "sed -i",
+    "--set-version",
+    "reg add",
+    "chmod ",
     "--shutdown",
     "full-upgrade",
     "--upgrade",
@@ -325,6 +330,26 @@ const REVIEWED: &[(&str, &str)] = &[
     ("sudo sv restart ", "the same on Void"),
     ("sudo systemctl mask nvidia-cdi-refresh", "undone by unmask"),
     ("pip uninstall nvidia-nccl-", "the next command installs the package whose file it overwrote"),
+    ("chmod -R a+rX ", "lets others read images; takes nothing away"),
+    ("chmod a+r ", "lets others read one file; takes nothing away"),
+    ("chmod u+", "gives the owner of a file or folder access to it; takes nothing away"),
+    ("reg add HKLM", "sets one value, which the remedy names"),
+    ("wsl.exe --set-version ", "converts the distribution in place; WSL keeps it as it is if that fails"),
+    ("sudo chmod -R a+rX ", "lets others read images; takes nothing away"),
+    ("sudo chmod a+r ", "lets others read one file; takes nothing away"),
+    (
+        "sudo chmod 666 /dev/",
+        "NVIDIA's and WSL's own mode of these device files; lasts until the next restart",
+    ),
+    (
+        "sudo sed -i -E '/^(deb|Components)/s/ main",
+        "adds components to Debian's own sources, which stay as they are otherwise",
+    ),
+    ("sudo sed -i '/^\\s*\\[automount\\]/Ia options", "adds one line below its section of wsl.conf"),
+    (
+        "sudo nvidia-smi -i ",
+        "the driver refuses it while a program uses the card; the remedy says that its instances end",
+    ),
     ("sudo nvidia-smi --gpu-reset", "the driver refuses it while a program uses the card"),
     ("sudo rmmod nvidia_uvm", "the kernel refuses it while a program uses the module"),
     ("sudo pacman -Syu", "the whole system: a part of it breaks Arch"),

@@ -2,19 +2,26 @@
 //! that starts the container, because the limit is raised where it was set.
 
 use super::start_container::{Start, start_with};
-use crate::facts::{Host, Job, Place};
+use crate::facts::{Host, Job, MemoryLimit, Place};
 use crate::finding::Finding;
 
-/// The finding, with how the next job or container is given this much memory.
-pub(crate) fn raise(host: &Host, finding: Finding, bytes: u64) -> Finding {
-    // Rounded down, because the machine may have no more; never to 0.
-    let wanted = (bytes >> 30).max(1);
-    match host.job() {
+/// The finding, with how the next job or container is given this many bytes, or as much as the machine can give. Never a
+/// smaller limit than the present one, which would end programs; `None` if the machine has no more.
+pub(crate) fn raise(host: &Host, finding: &Finding, limit: &MemoryLimit, bytes: u64) -> Option<Finding> {
+    let gib = |bytes: u64| bytes.div_ceil(1 << 30);
+    // Batch systems and Kubernetes keep a part of a node for the system, and refuse a request for all of it.
+    let most = host.memory().map_or(u64::MAX, |memory| memory.total / 10 * 9);
+    let wanted = gib(bytes).min(most >> 30);
+    if wanted <= limit.bytes >> 30 {
+        return None;
+    }
+    let finding = finding.clone();
+    Some(match host.job() {
         Some(Job::Slurm) => finding.command(format!("sbatch --mem={wanted}G …")),
         Some(Job::Pbs) => finding.command(format!("qsub -l select=1:mem={wanted}gb …")),
         Some(Job::Lsf) => finding.command(format!("bsub -M {wanted}GB …")),
         None => start_with(host, finding, Start::Memory(wanted)),
-    }
+    })
 }
 
 /// How a remedy says that, before other advice; nothing where a service decides.

@@ -55,9 +55,13 @@ pub(super) const ROWS: &[Entry] = &[
         title: "CUDA_VISIBLE_DEVICES hides GPUs",
         cause: "yolo numbers GPUs as nvidia-smi does and uses only those that the variable lists; for other \
                 programs in this shell, the listed GPUs are numbered from 0",
-        remedy: Some("unset the variable, or use GPUs that it lists"),
+        remedy: Some(
+            "use GPUs that the variable lists, or unset it; in a batch job leave it as it is, because the others belong to \
+             other jobs",
+        ),
         fix: Some(Fix {
-            does: "if the variable hides all GPUs, unset it in yolo's variables file, which you then source",
+            does: "if the variable hides all GPUs and no batch system has set it, unset it in yolo's variables file, which you then \
+                   source",
             undo: "`yolo undo` restores that file",
         }),
         detects: &["cvd-remap"],

@@ -297,15 +297,7 @@ fn forbidden(host: &Host) -> Finding {
     if let Some(finding) = denied_by_selinux(host, closed.as_ref()) {
         return finding;
     }
-    let title = "this user may not use the NVIDIA driver: no permission for its device files";
-    let finding = Finding::new("gpu.driver-silent", title);
-    let finding = match closed.and_then(|stat| Some((stat.mode?, stat.gid?))) {
-        Some((mode, group)) => finding.seen(format!("/dev/nvidiactl has mode {mode} and group {group}")),
-        None => finding,
-    };
-    finding
-        .remedy("add yourself to the group that owns /dev/nvidiactl, then log in again")
-        .command("sudo usermod -aG $(stat -c %G /dev/nvidiactl) $USER")
+    super::forbidden::finding(host, closed.as_ref())
 }
 
 /// The mode of the device file lets everybody use it, so a policy forbids it: SELinux, which labels the

@@ -47,8 +47,13 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if state == NvmlState::NoLibrary || host.is_wsl2().unwrap_or(false) {
         return Ok(Vec::new());
     }
-    let gpus = if state == NvmlState::Ready { host.gpus()? } else { Vec::new() };
-    let xids = host.xids().unwrap_or_default();
+    let all = if state == NvmlState::Ready { host.gpus()? } else { Vec::new() };
+    let gpus = super::of_job(host, all.clone());
+    // Cards of a batch system's node that are not in this job are somebody else's.
+    let of_others: Vec<String> =
+        all.iter().filter(|gpu| gpus.iter().all(|own| own.index != gpu.index)).filter_map(address).collect();
+    let mut xids = host.xids().unwrap_or_default();
+    xids.retain(|xid| xid.address.as_ref().is_none_or(|address| !of_others.contains(address)));
     let mut findings: Vec<Finding> =
         gpus.iter().filter_map(|gpu| Some(unanswering(host, gpu, gpu.lost()?, &xids))).collect();
     if findings.is_empty() {

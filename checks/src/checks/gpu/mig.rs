@@ -48,5 +48,10 @@ fn divided(host: &Host, intent: &Intent, gpu: &Gpu, cards: usize) -> Finding {
             "nothing: this run has only one rank"
         });
     }
-    finding.command(whole)
+    finding
+        .remedy(
+            "name instances in --device, whose UUIDs `nvidia-smi -L` lists; or turn MIG off, which deletes all instances of the \
+             card: first make sure that nobody uses them",
+        )
+        .command(whole)
 }

@@ -7,6 +7,7 @@ mod driver;
 mod driver_unsuited;
 mod dynamic_boost;
 mod fabric;
+mod forbidden;
 mod kernel_module;
 mod lost;
 mod memory_errors;
@@ -30,7 +31,7 @@ mod windows_host;
 
 use super::Check;
 pub(in crate::checks) use run_gpus::{chosen, is_native_linux};
-use run_gpus::{is_of_laptop, label, of_run, stops};
+use run_gpus::{is_of_laptop, label, of_job, of_run, stops};
 
 pub(super) const CHECKS: &[&Check] = &[
     &driver::CHECK,

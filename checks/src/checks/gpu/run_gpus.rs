@@ -25,6 +25,11 @@ pub(in crate::checks) fn chosen(host: &Host, intent: &Intent, mut gpus: Vec<Gpu>
         gpus.retain(|gpu| intent.devices.contains(&gpu.index));
         return gpus;
     }
+    of_job(host, gpus)
+}
+
+/// All cards, or those of the batch job that this shell is in.
+pub(super) fn of_job(host: &Host, mut gpus: Vec<Gpu>) -> Vec<Gpu> {
     let value = host.job().and_then(|_| host.env(CUDA_VISIBLE_DEVICES).ok().flatten()).unwrap_or_default();
     // If a lost card's number is unknown, so are the others'.
     if gpus.iter().any(|gpu| !gpu.is_numbered()) {

@@ -117,6 +117,14 @@ fn subset(host: &Host, value: &str, seen: &[usize], gpus: &[Gpu], intent: &Inten
             taken.join(" and ")
         );
         let finding = hidden(host, intent, value, title).status(Status::Error);
+        let finding = match host.job() {
+            // The hidden cards belong to other jobs.
+            Some(job) => finding.remedy(format!(
+                "use the GPUs that {} gave this job, and leave the variable as it is; for more, ask when you submit the job",
+                job.name()
+            )),
+            None => finding,
+        };
         return Some(finding.command(format!("yolo train --device {} …", numbers.join(","))));
     }
     let title = format!(
@@ -130,10 +138,11 @@ fn subset(host: &Host, value: &str, seen: &[usize], gpus: &[Gpu], intent: &Inten
 
 fn hidden(host: &Host, intent: &Intent, value: &str, title: String) -> Finding {
     let finding = Finding::new("gpu.hidden", title).seen(format!("CUDA_VISIBLE_DEVICES=\"{value}\""));
-    if value.trim().is_empty() || value.trim() == "-1" {
-        return unset(host, intent, finding);
-    }
-    finding
+    let finding = match host.job() {
+        Some(_) => finding,
+        None => finding.remedy("unset the variable, or use GPUs that it lists"),
+    };
+    if hides_all(value) { unset(host, intent, finding) } else { finding }
 }
 
 fn unset(host: &Host, intent: &Intent, finding: Finding) -> Finding {

@@ -69,7 +69,15 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             )),
         };
         let finding = match &need {
-            Some(need) => raise(host, finding, need.bytes),
+            Some(need) => {
+                let wanted = need.bytes.saturating_add(limit.used);
+                raise(host, &finding, limit, wanted).unwrap_or_else(|| {
+                    finding.remedy(
+                        "train with fewer --workers, without `--cache ram`, and with a smaller --batch or --imgsz: this \
+                         machine has not much more to give",
+                    )
+                })
+            }
             None => finding,
         };
         findings.push(explain(finding));

@@ -66,11 +66,11 @@ fn in_group(host: &Host, intent: &Intent) -> Option<Finding> {
 /// was killed, so it is twice the limit at least, and no more than the machine has.
 fn with_more(host: &Host, intent: &Intent, finding: Finding, limit: &MemoryLimit) -> Finding {
     let need = intent.run.then(|| memory_estimate::in_memory(intent, intent.workers.unwrap_or(8)).bytes);
-    // Batch systems and Kubernetes keep a part of a node for the system, and refuse a request for all of it.
-    let most = host.memory().map_or(u64::MAX, |memory| memory.total / 10 * 9);
     let wanted = limit.bytes.saturating_mul(2).max(need.unwrap_or(0));
-    let finding = if most > limit.bytes { raise(host, finding, wanted.min(most)) } else { finding };
-    let first = if most > limit.bytes { words(host) } else { "" };
+    let (finding, first) = match raise(host, &finding, limit, wanted) {
+        Some(raised) => (raised, words(host)),
+        None => (finding, ""),
+    };
     let cause = "the memory that the control group of this container or job allows ran out, although the machine may have \
                  more; the run itself only reports that a rank disappeared, or \"Killed\"";
     finding.because(cause).remedy(format!(

@@ -78,21 +78,50 @@ pub(in crate::checks) fn can_be_stopped(process: &Process) -> bool {
     !in_state(process, "D") && !in_state(process, "Z")
 }
 
-/// Ranks that run without a supervisor.
+/// Ranks that run without a supervisor. A launcher, a debugger or a profiler may have started a rank as well as `yolo`, so
+/// only one that was handed to the program that adopts orphans is left over. A rank of a run in progress must never be
+/// called so, because the remedy ends it.
 fn left<'a>(host: &Host, processes: &'a [Process]) -> Vec<&'a Process> {
-    // Under a batch system, the parent of each rank is another program than `yolo`.
-    let is_job = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "TORCHELASTIC_RUN_ID"]
-        .iter()
-        .any(|name| host.env(name).is_ok_and(|value| value.is_some()));
     let has_parent = |one: &&Process| match one.parent {
         Some(parent) => {
             let known = processes.iter().find(|other| other.pid == parent);
-            known.map_or(parent != 1 && is_job, |known| !in_state(known, "Z"))
+            known.map_or_else(|| !adopts(host, parent), |known| !in_state(known, "Z"))
         }
         None => true,
     };
     let ranks = processes.iter().filter(|one| one.name == RANK && can_be_stopped(one));
     ranks.filter(|one| !has_parent(one)).collect()
+}
+
+/// Whether this process takes over those whose parent has died, and starts no ranks itself: the first process of the
+/// machine or of a user's session, or a small init of a container.
+fn adopts(host: &Host, pid: u32) -> bool {
+    const NAMES: [&str; 12] = [
+        "systemd",
+        "init",
+        "tini",
+        "docker-init",
+        "dumb-init",
+        "catatonit",
+        "podman-init",
+        "s6-svscan",
+        "runit",
+        "openrc-init",
+        "launchd",
+        "busybox",
+    ];
+    match host.text(&format!("/proc/{pid}/comm")) {
+        Ok(Some(name)) => {
+            let name = name.trim();
+            // In WSL the parent of a terminal's programs, such as `Relay(412)`, belongs to init.
+            NAMES.contains(&name)
+                || ["init(", "init-systemd(", "Relay("].iter().any(|start| name.starts_with(start))
+        }
+        // It has just ended.
+        Ok(None) => false,
+        // The first process of a container may be the script that started the rank.
+        Err(_) => pid == 1 && !host.is_container(),
+    }
 }
 
 /// Processes that only a restart removes. A process that waits for a disk is briefly in state D, and a
