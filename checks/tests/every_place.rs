@@ -358,6 +358,18 @@ const REVIEWED: &[(&str, &str)] = &[
     ("sudo zypper update", "the whole system, by its package manager, which asks"),
     ("sudo apt update && sudo apt full-upgrade", "the whole system, by its package manager, which asks"),
     ("sudo xbps-install -Su", "the whole system, by its package manager, which asks"),
+    (
+        "sudo dnf remove 'akmod-nvidia*'",
+        "only NVIDIA's driver, which the next command replaces by another branch; dnf asks",
+    ),
+    (
+        "sudo rpm-ostree uninstall akmod-nvidia",
+        "a new image with another branch; the present one stays to go back to",
+    ),
+    (
+        "sudo rm -f /lib/udev/rules.d/50-remove-nvidia.rules",
+        "the rule that removes the card; envycontrol writes it again if asked",
+    ),
     ("sudo nixos-rebuild switch --upgrade", "a new generation; the present one stays to go back to"),
 ];
 

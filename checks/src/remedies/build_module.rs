@@ -2,7 +2,8 @@
 //! installed: dkms, Fedora's akmods, Ubuntu's packages for each kernel, openSUSE's packages, or NVIDIA's
 //! installer.
 
-use super::kernel_headers::devel_package;
+use super::failed_build::failed_build;
+use super::kernel_headers::{devel_package, is_of_cachyos, newest_of_debian, of_apt};
 use super::{arch, upgrade};
 use crate::facts::{Family, Host};
 use crate::finding::Finding;
@@ -22,6 +23,8 @@ enum Origin {
     ArchPackage,
     /// The same, but another kernel runs: `linux-zen` instead of `linux`, say.
     ArchOtherKernel,
+    /// A package of NVIDIA's or ELRepo's repository for exactly one kernel of RHEL.
+    Precompiled,
     /// NVIDIA's own installer, a file that ends in `.run`.
     Installer,
 }
@@ -39,6 +42,15 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
         return finding;
     }
     let headers = headers(host, kernel);
+    let finding = match host.family() {
+        Some(Family::Fedora) if is_of_cachyos(kernel) => finding
+            .because(format!("{kernel} is a kernel of CachyOS's repository, whose headers are in a package of their own"))
+            .remedy(
+                "install the headers of this kernel, then build and load the module; if there are none or the build fails, choose \
+                 Fedora's own kernel when the machine starts",
+            ),
+        _ => finding,
+    };
     let commands = match origin(host, kernel) {
         Origin::Akmods => vec![
             format!("sudo dnf install {}", devel_package(host, kernel, kernel)),
@@ -46,13 +58,15 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
             "sudo modprobe nvidia".to_owned(),
         ],
         Origin::UbuntuPackage => {
-            let library = host.library("libnvidia-ml.so.1").ok().and_then(|found| found.into_iter().next());
-            let version = library.and_then(|library| library.version);
-            let branch = version.as_deref().and_then(|version| version.split('.').next()).unwrap_or("580");
-            vec![
-                format!("sudo apt install linux-modules-nvidia-{branch}-open-{kernel}"),
-                "sudo modprobe nvidia".to_owned(),
-            ]
+            let name = flavor_of_ubuntu(host, kernel);
+            let package = |end: &str| format!("linux-modules-nvidia-{name}-{end}");
+            // In a cloud, the package for the line of kernels brings the module for the next one too.
+            let line = kernel.rsplit('-').next().filter(|line| CLOUDS.contains(line)).map(package);
+            let packages: Vec<String> = [package(kernel)].into_iter().chain(line).collect();
+            return finding
+                .remedy("install the package that has the module for this kernel, and load it; nothing has to be built")
+                .command(format!("sudo apt install {}", packages.join(" ")))
+                .command("sudo modprobe nvidia");
         }
         Origin::SusePackage => upgrade::packages(host)
             .into_iter()
@@ -77,6 +91,18 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
                 Finding::command,
             );
         }
+        Origin::Precompiled => {
+            let other = precompiled_for(host, kernel).unwrap_or_default();
+            let finding = finding
+                .because(format!("the installed package has its module, which is not built here, for the kernel {other}"))
+                .remedy(format!(
+                    "start the kernel {other}, until there is a package for {kernel}; or change to the module that is built here for \
+                     each kernel (`sudo dnf install --allowerasing kmod-nvidia-open-dkms`, on RHEL 8 and 9 after `sudo dnf module \
+                     switch-to nvidia-driver:open-dkms`)"
+                ))
+                .command(format!("sudo grubby --set-default=/boot/vmlinuz-{other}"));
+            return super::restart::restart(host, finding);
+        }
         // The upgrade may replace the kernel that runs, for which nothing can be built then.
         Origin::Dkms if host.family() == Some(Family::Arch) => {
             let finding = finding.remedy(
@@ -84,6 +110,18 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
                  module, and restart",
             );
             return super::restart::restart(host, headers.into_iter().fold(finding, Finding::command));
+        }
+        // Debian keeps the headers of its newest kernel only.
+        Origin::Dkms if host.family() == Some(Family::Debian) && newest_of_debian(kernel).is_some() => {
+            let (image, line) = newest_of_debian(kernel).unwrap_or_default();
+            let finding = finding.remedy(format!(
+                "install the headers of the running kernel, then build and load the module; if the archive no longer has them, \
+                 install the newest kernel with its headers (`sudo apt install {image} {line}`) and restart"
+            ));
+            return headers
+                .into_iter()
+                .chain(["sudo dkms autoinstall".to_owned(), "sudo modprobe nvidia".to_owned()])
+                .fold(finding, Finding::command);
         }
         Origin::Dkms => headers
             .into_iter()
@@ -93,38 +131,11 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
     commands.into_iter().fold(finding, Finding::command)
 }
 
-/// A build that dkms tried and that ended with an error of the compiler: the kernel is newer than the source of
-/// the driver, and headers do not help.
-fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Option<Finding> {
-    let status = host.command(&["dkms", "status"]).ok().flatten().map(|output| output.text())?;
-    let lines: Vec<&str> = status.lines().map(str::trim).filter(|line| line.starts_with("nvidia")).collect();
-    let log = lines.iter().find_map(|line| {
-        let (name, version) = line.split([',', ':']).next()?.trim().split_once('/')?;
-        let file = format!("/var/lib/dkms/{name}/{version}/build/make.log");
-        let text = host.text(&file).ok().flatten().filter(|text| text.contains(kernel))?;
-        let error = text.lines().find(|line| line.contains(": error: "))?.trim().to_owned();
-        Some((file, version.to_owned(), error))
-    });
-    let (file, version, error) = log?;
-    // The kernel before, for which the module was built.
-    let installed = lines.iter().find(|line| line.contains("installed"));
-    let before = installed.and_then(|line| line.split(',').nth(1)).map(str::trim);
-    let other =
-        before.map_or("the previous kernel".to_owned(), |kernel| format!("the previous kernel, {kernel}"));
-    let finding = finding
-        .seen(format!("{file}: {error}"))
-        .because(format!("the kernel is newer than the source of driver {version}, so that dkms could not build it"))
-        .remedy(format!(
-            "update the driver to a newer version, or choose {other} when the machine starts; headers do not help"
-        ));
-    Some(upgrade::packages(host).into_iter().fold(finding, Finding::command))
-}
-
 /// The package with the headers of a kernel, and the program that builds modules.
 fn headers(host: &Host, kernel: &str) -> Option<String> {
     Some(match host.family()? {
         Family::Ubuntu | Family::OnUbuntu | Family::Debian => {
-            format!("sudo apt install linux-headers-{kernel} dkms")
+            format!("sudo apt install {} dkms", of_apt(kernel))
         }
         Family::Fedora | Family::RedHat | Family::Amazon => {
             format!("sudo dnf install {} dkms", devel_package(host, kernel, kernel))
@@ -134,6 +145,46 @@ fn headers(host: &Host, kernel: &str) -> Option<String> {
         Family::Void => "sudo xbps-install -S linux-headers dkms".to_owned(),
         Family::NixOs | Family::Alpine | Family::Nvidia => return None,
     })
+}
+
+/// Another installed kernel of RHEL or its relatives that has a module from a package, newest last.
+fn precompiled_for(host: &Host, kernel: &str) -> Option<String> {
+    let kernels = host.folder("/lib/modules").ok().flatten()?;
+    let has_module = |name: &String| {
+        ["extra", "extra/drivers/video", "weak-updates"].iter().any(|folder| {
+            let inside =
+                host.folder(&format!("/lib/modules/{name}/{folder}")).ok().flatten().unwrap_or_default();
+            inside.iter().any(|name| name == "nvidia" || name.starts_with("nvidia.ko"))
+        })
+    };
+    kernels.into_iter().rfind(|name| name != kernel && has_module(name))
+}
+
+/// The lines of Ubuntu's kernels for clouds.
+const CLOUDS: [&str; 6] = ["aws", "azure", "gcp", "oracle", "ibm", "gke"];
+
+/// Ubuntu's packages of the module for other kernels, by the folders that they have there: `nvidia-570srv-open` is of
+/// `linux-modules-nvidia-570-server-open-…`.
+fn flavors(host: &Host, kernel: &str) -> Vec<String> {
+    let kernels = host.folder("/lib/modules").ok().flatten().unwrap_or_default();
+    let inside = |name: &String| {
+        host.folder(&format!("/lib/modules/{name}/kernel")).ok().flatten().unwrap_or_default()
+    };
+    let folders = kernels.iter().filter(|name| *name != kernel).flat_map(inside);
+    let names = folders.filter_map(|folder| folder.strip_prefix("nvidia-").map(ToOwned::to_owned));
+    names
+        .filter(|name| name.starts_with(|first: char| first.is_ascii_digit()))
+        .map(|name| name.replace("srv", "-server"))
+        .collect()
+}
+
+/// The one of the installed libraries' branch: the open module and the other do not replace each other.
+fn flavor_of_ubuntu(host: &Host, kernel: &str) -> String {
+    let library = host.library("libnvidia-ml.so.1").ok().and_then(|found| found.into_iter().next());
+    let version = library.and_then(|library| library.version);
+    let branch = version.as_deref().and_then(|version| version.split('.').next()).unwrap_or("580");
+    let of_branch = |name: &String| name.split('-').next() == Some(branch);
+    flavors(host, kernel).into_iter().rfind(of_branch).unwrap_or_else(|| format!("{branch}-open"))
 }
 
 fn origin(host: &Host, kernel: &str) -> Origin {
@@ -147,19 +198,14 @@ fn origin(host: &Host, kernel: &str) -> Origin {
     }
     match host.family() {
         Some(Family::Fedora) => Origin::Akmods,
-        Some(Family::Ubuntu) => {
-            // The folders of other kernels show which packages this system has.
-            let others = host.folder("/lib/modules").ok().flatten().unwrap_or_default();
-            let has_package = |name: &String| {
-                name != kernel
-                    && host
-                        .folder(&format!("/lib/modules/{name}/kernel"))
-                        .ok()
-                        .flatten()
-                        .is_some_and(|inside| inside.iter().any(|one| one.starts_with("nvidia-")))
-            };
-            if others.iter().any(has_package) { Origin::UbuntuPackage } else { Origin::Dkms }
+        Some(Family::Ubuntu | Family::OnUbuntu) => {
+            if flavors(host, kernel).is_empty() {
+                Origin::Dkms
+            } else {
+                Origin::UbuntuPackage
+            }
         }
+        Some(Family::RedHat) if precompiled_for(host, kernel).is_some() => Origin::Precompiled,
         Some(Family::Leap | Family::Tumbleweed) => Origin::SusePackage,
         Some(Family::Arch) if arch::has_module_of_other(host, kernel) => Origin::ArchOtherKernel,
         Some(Family::Arch) if kernel.contains("-arch") => Origin::ArchPackage,

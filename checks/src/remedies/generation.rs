@@ -16,17 +16,28 @@ pub(crate) enum Generation {
     Blackwell,
 }
 
+/// The first PCI device number of Turing.
+pub(crate) const FIRST_OF_TURING: u32 = 0x1e00;
+
+/// The first PCI device number of Blackwell.
+pub(crate) const FIRST_OF_BLACKWELL: u32 = 0x2900;
+
 /// The newest generation on the PCI bus: a driver for it runs the older ones, back to Turing. `None` if
 /// no card's number is known.
 pub(crate) fn newest(host: &Host) -> Option<Generation> {
-    let devices = host.folder(DEVICES).ok()??;
+    numbers(host).into_iter().map(of_number).max()
+}
+
+/// The PCI device numbers of the NVIDIA cards on the bus.
+pub(crate) fn numbers(host: &Host) -> Vec<u32> {
+    let Ok(Some(devices)) = host.folder(DEVICES) else { return Vec::new() };
     let number = |device: &String| {
         let file = |name: &str| host.text(&format!("{DEVICES}/{device}/{name}")).ok().flatten();
         let is_card = file("vendor")?.trim() == "0x10de" && file("class")?.trim().starts_with("0x03");
         let number = file("device").filter(|_| is_card)?;
         u32::from_str_radix(number.trim().trim_start_matches("0x"), 16).ok()
     };
-    devices.iter().filter_map(number).map(of_number).max()
+    devices.iter().filter_map(number).collect()
 }
 
 /// The architecture of a card, by its PCI device number; `None` for what the drivers do not tell apart. Source: the PCI
@@ -47,8 +58,8 @@ pub(crate) fn architecture(device: u32) -> Option<&'static str> {
 /// Blackwell's servers, and 2b80 of its other cards; Ada ends below 28ff, Hopper is 23xx.
 fn of_number(device: u32) -> Generation {
     match device {
-        0..0x1e00 => Generation::BeforeTuring,
-        0x2900.. => Generation::Blackwell,
+        0..FIRST_OF_TURING => Generation::BeforeTuring,
+        FIRST_OF_BLACKWELL.. => Generation::Blackwell,
         _ => Generation::TuringToHopper,
     }
 }

@@ -4,7 +4,8 @@
 //! open one (driver installation guide, release 580).
 
 use super::generation::{Generation, newest};
-use super::kernel_headers::devel_package;
+use super::kernel_headers::{devel_package, line_of_debian};
+use super::{image, old_card};
 use crate::facts::{Distribution, Family, Host};
 
 /// The last driver branch for cards before Turing.
@@ -12,15 +13,21 @@ pub(crate) const LAST_FOR_OLD_CARDS: u32 = 580;
 /// NVIDIA's repositories for distributions that package no driver, or an old one.
 const REPOSITORIES: &str = "https://developer.download.nvidia.com/compute/cuda/repos";
 
+/// The packages that add RPM Fusion's repositories.
+const RPM_FUSION: &str = "https://mirrors.rpmfusion.org/free/fedora/rpmfusion-free-release-$(rpm -E %fedora).noarch.rpm \
+     https://mirrors.rpmfusion.org/nonfree/fedora/rpmfusion-nonfree-release-$(rpm -E %fedora).noarch.rpm";
+
 /// RPM Fusion's packages on Silverblue and Kinoite, layered into the image.
-const IMMUTABLE_FEDORA: [&str; 3] = [
-    "sudo rpm-ostree install \
-     https://mirrors.rpmfusion.org/free/fedora/rpmfusion-free-release-$(rpm -E %fedora).noarch.rpm \
-     https://mirrors.rpmfusion.org/nonfree/fedora/rpmfusion-nonfree-release-$(rpm -E %fedora).noarch.rpm",
+const IMMUTABLE_FEDORA: [&str; 2] = [
     "sudo rpm-ostree install akmod-nvidia xorg-x11-drv-nvidia-cuda",
     "sudo rpm-ostree kargs --append=rd.driver.blacklist=nouveau,nova_core \
      --append=modprobe.blacklist=nouveau,nova_core",
 ];
+
+/// The command that adds RPM Fusion's repositories, by the one that installs packages.
+pub(super) fn rpm_fusion(install: &str) -> Vec<String> {
+    vec![format!("{install} {RPM_FUSION}")]
+}
 
 /// The commands for this host's distribution, if it is a common one; they need a restart afterwards.
 /// Inside a container there are none: the driver is the host's.
@@ -34,33 +41,43 @@ pub(crate) fn install_for(host: &Host, card: Option<Generation>) -> Vec<String> 
     if host.is_container() {
         return Vec::new();
     }
+    let old = card == Some(Generation::BeforeTuring);
+    if let Some(commands) = old_card::install(host, family, &distribution).filter(|_| old) {
+        return commands;
+    }
     // An immutable Fedora takes packages into its image only.
     if family == Family::Fedora && host.exists("/run/ostree-booted") == Ok(true) {
-        return IMMUTABLE_FEDORA.iter().map(|&command| command.to_owned()).collect();
+        return match image::of(host) {
+            Some(image) if image.has_driver() == Some(false) => image.commands_with_driver(),
+            // The image has a driver, which an update broke.
+            Some(_) => vec![image::ROLL_BACK.to_owned()],
+            None => {
+                let packages = IMMUTABLE_FEDORA.iter().map(|&command| command.to_owned());
+                rpm_fusion("sudo rpm-ostree install").into_iter().chain(packages).collect()
+            }
+        };
     }
-    let old = card == Some(Generation::BeforeTuring);
+    let headers = line_of_debian(&host.kernel_release().unwrap_or_default());
+    let of_line = &format!("sudo apt install {headers} nvidia-driver");
     let commands: &[&str] = match family {
         Family::Ubuntu => &["sudo ubuntu-drivers install"],
         Family::OnUbuntu if distribution.id == "pop" => {
             &["sudo apt update", "sudo apt install system76-driver-nvidia"]
         }
         // Mint and others lack Ubuntu's tool, and have its packages.
-        Family::OnUbuntu if old => &["sudo apt update", "sudo apt install nvidia-driver-580"],
         Family::OnUbuntu => &["sudo apt update", "sudo apt install nvidia-driver-580-open"],
         Family::Debian if card != Some(Generation::Blackwell) => &[
             // One of the two files exists, in the old format or the new one.
             "sudo sed -i -E '/^(deb|Components)/s/ main.*/ main contrib non-free non-free-firmware/' \
              $(ls /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources 2>/dev/null)",
             "sudo apt update",
-            "sudo apt install linux-headers-amd64 nvidia-driver",
+            of_line,
         ],
-        Family::Debian => return of_debian(&distribution),
-        Family::Fedora if distribution.id == "fedora" => &[
-            "sudo dnf install \
-             https://mirrors.rpmfusion.org/free/fedora/rpmfusion-free-release-$(rpm -E %fedora).noarch.rpm \
-             https://mirrors.rpmfusion.org/nonfree/fedora/rpmfusion-nonfree-release-$(rpm -E %fedora).noarch.rpm",
-            "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda",
-        ],
+        Family::Debian => return of_debian(&distribution, headers),
+        Family::Fedora if distribution.id == "fedora" => {
+            let packages = "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda".to_owned();
+            return rpm_fusion("sudo dnf install").into_iter().chain([packages]).collect();
+        }
         Family::Fedora => &["sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda"],
         Family::RedHat | Family::Amazon => return of_red_hat(host, &distribution, family, old),
         Family::Tumbleweed | Family::Leap => return of_suse(family, old),
@@ -76,7 +93,16 @@ pub(crate) fn install_for(host: &Host, card: Option<Generation>) -> Vec<String> 
 
 /// What to write before the commands, on a distribution where they are not the whole remedy.
 pub(crate) fn advice(host: &Host) -> Option<&'static str> {
+    if let Some(advice) = old_card::advice(host).filter(|_| newest(host) == Some(Generation::BeforeTuring)) {
+        return Some(advice);
+    }
     match host.family()? {
+        Family::Fedora => match image::of(host)?.has_driver() {
+            Some(false) => Some("change to the variant of this image that has NVIDIA's driver, and restart"),
+            _ => Some(
+                "the driver is a part of this image: go back to the one before the last update, restart, and update again later",
+            ),
+        },
         Family::NixOs => Some(
             "add `nixpkgs.config.allowUnfree = true;`, `hardware.graphics.enable = true;`, \
              `hardware.nvidia.open = true;` and `services.xserver.videoDrivers = [ \"nvidia\" ];` to configuration.nix, apply it, \
@@ -93,13 +119,13 @@ pub(crate) fn advice(host: &Host) -> Option<&'static str> {
 }
 
 /// Debian's own packages are too old for Blackwell, so the open module comes from NVIDIA.
-fn of_debian(distribution: &Distribution) -> Vec<String> {
+fn of_debian(distribution: &Distribution, headers: &str) -> Vec<String> {
     let release = distribution.version.as_ref().map_or(12, |version| version.major().clamp(12, 13));
     vec![
         format!("wget {REPOSITORIES}/debian{release}/x86_64/cuda-keyring_1.1-1_all.deb"),
         "sudo dpkg -i cuda-keyring_1.1-1_all.deb".to_owned(),
         "sudo apt update".to_owned(),
-        "sudo apt install linux-headers-amd64 nvidia-open".to_owned(),
+        format!("sudo apt install {headers} nvidia-open"),
     ]
 }
 
@@ -111,7 +137,6 @@ fn of_red_hat(host: &Host, distribution: &Distribution, family: Family, old: boo
         (_, None) => "rhel$(rpm -E %rhel)".to_owned(),
     };
     let kernel = host.kernel_release().unwrap_or_default();
-    let package = if old { "cuda-drivers" } else { "nvidia-open" };
     // The module is built by dkms, which RHEL and its relatives have in EPEL only.
     let epel = (family == Family::RedHat).then(|| {
         let number = release.trim_start_matches("rhel");
@@ -122,9 +147,27 @@ fn of_red_hat(host: &Host, distribution: &Distribution, family: Family, old: boo
     let commands = [
         format!("sudo dnf config-manager --add-repo {REPOSITORIES}/{release}/x86_64/cuda-{release}.repo"),
         format!("sudo dnf install {}", devel_package(host, &kernel, "$(uname -r)")),
-        format!("sudo dnf install {package}"),
     ];
-    epel.into_iter().chain(commands).collect()
+    epel.into_iter().chain(commands).chain(of_nvidia(&release, old)).collect()
+}
+
+/// The driver from NVIDIA's repository, whose newest branch has dropped the old cards. It has branches as streams of a
+/// module, which EL 10 no longer knows.
+fn of_nvidia(release: &str, old: bool) -> Vec<String> {
+    let commands: &[&str] = match old {
+        false => &["sudo dnf install nvidia-open"],
+        true if release.contains("10") => &[
+            "sudo dnf install python3-dnf-plugin-versionlock",
+            "sudo dnf versionlock '*nvidia*580*'",
+            "sudo dnf install cuda-drivers",
+        ],
+        true => &[
+            "sudo dnf module reset nvidia-driver",
+            "sudo dnf module enable nvidia-driver:580-dkms",
+            "sudo dnf install --allowerasing cuda-drivers",
+        ],
+    };
+    commands.iter().map(|&command| command.to_owned()).collect()
 }
 
 /// openSUSE signs the open module; the libraries come from NVIDIA's repository.

@@ -5,6 +5,9 @@ use crate::facts::{Family, Host};
 
 /// The package for this kernel on Fedora, RHEL and their relatives. `release` may be `$(uname -r)`.
 pub(crate) fn devel_package(host: &Host, kernel: &str, release: &str) -> String {
+    if matches!(host.family(), Some(Family::Fedora)) && is_of_cachyos(kernel) {
+        return of_cachyos(kernel).to_owned();
+    }
     let line = match host.family() {
         // Oracle's own line of kernels.
         _ if kernel.contains("uek") => "kernel-uek-devel".to_owned(),
@@ -16,6 +19,57 @@ pub(crate) fn devel_package(host: &Host, kernel: &str, release: &str) -> String 
         _ => "kernel-devel".to_owned(),
     };
     format!("{line}-{release}")
+}
+
+/// The package for exactly this kernel on Debian, Ubuntu and their relatives.
+pub(super) fn of_apt(kernel: &str) -> String {
+    if !kernel.ends_with("-pve") {
+        return format!("linux-headers-{kernel}");
+    }
+    // Proxmox renamed its packages with 6.5.
+    let mut numbers = kernel.split(['.', '-']).map(|number| number.parse::<u32>().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let name = if version < (6, 5) { "pve" } else { "proxmox" };
+    format!("{name}-headers-{kernel}")
+}
+
+/// The package of Debian that brings the headers of each new kernel of the line that runs.
+pub(super) fn line_of_debian(kernel: &str) -> &'static str {
+    match kernel {
+        _ if kernel.ends_with("-pve") => "proxmox-default-headers",
+        _ if kernel.contains("-cloud-") => "linux-headers-cloud-amd64",
+        _ if kernel.contains("-rt-") => "linux-headers-rt-amd64",
+        _ => "linux-headers-amd64",
+    }
+}
+
+/// The kernel package of the same line, for a kernel whose own headers left Debian's archive.
+pub(super) fn newest_of_debian(kernel: &str) -> Option<(&'static str, &'static str)> {
+    let is_line = |word: &str| kernel.contains(word);
+    if kernel.ends_with("-pve") {
+        return None;
+    }
+    Some(match () {
+        () if is_line("-cloud-") => ("linux-image-cloud-amd64", "linux-headers-cloud-amd64"),
+        () if is_line("-rt-") => ("linux-image-rt-amd64", "linux-headers-rt-amd64"),
+        () => ("linux-image-amd64", "linux-headers-amd64"),
+    })
+}
+
+/// Whether this is a kernel of somebody else than the distribution, on Fedora: CachyOS's repository names them
+/// `6.13.1-cb1.0.fc41.x86_64`, and others `6.12.8-xm1…` or `…-zen…`.
+pub(super) fn is_of_cachyos(kernel: &str) -> bool {
+    kernel.contains("cachyos") || kernel.split('-').nth(1).is_some_and(|release| release.starts_with("cb"))
+}
+
+/// The package with the headers of a kernel from CachyOS's repository for Fedora, which always fits the newest one.
+fn of_cachyos(kernel: &str) -> &'static str {
+    match (kernel.contains("lts"), kernel.contains("lto")) {
+        (true, true) => "kernel-cachyos-lts-lto-devel-matched",
+        (true, false) => "kernel-cachyos-lts-devel-matched",
+        (false, true) => "kernel-cachyos-lto-devel-matched",
+        (false, false) => "kernel-cachyos-devel-matched",
+    }
 }
 
 #[cfg(test)]
@@ -36,6 +90,17 @@ mod tests {
         assert_eq!(package("ol", uek), format!("kernel-uek-devel-{uek}"));
         assert_eq!(package("amzn", old), format!("kernel-devel-{old}"));
         assert_eq!(package("amzn", new), format!("kernel6.12-devel-{new}"));
+        assert_eq!(package("fedora", "6.12.0-cb1.0.lto.fc41.x86_64"), "kernel-cachyos-lto-devel-matched");
+        assert_eq!(package("nobara", "6.13.1-cb1.0.fc41.x86_64"), "kernel-cachyos-devel-matched");
         assert_eq!(package("fedora", "6.18.9-200.fc43.x86_64"), "kernel-devel-6.18.9-200.fc43.x86_64");
+    }
+    #[test]
+    fn proxmox_and_the_lines_of_debian_have_their_packages() {
+        assert_eq!(of_apt("6.14.11-2-pve"), "proxmox-headers-6.14.11-2-pve");
+        assert_eq!(of_apt("6.2.16-20-pve"), "pve-headers-6.2.16-20-pve");
+        assert_eq!(of_apt("6.8.0-45-generic"), "linux-headers-6.8.0-45-generic");
+        assert_eq!(line_of_debian("6.1.0-37-cloud-amd64"), "linux-headers-cloud-amd64");
+        assert_eq!(line_of_debian("6.12.43+deb13-rt-amd64"), "linux-headers-rt-amd64");
+        assert_eq!(line_of_debian("6.12.43+deb13-amd64"), "linux-headers-amd64");
     }
 }

@@ -5,13 +5,19 @@
 
 mod arch;
 pub(crate) mod build_module;
+mod failed_build;
 pub(crate) mod fit;
 pub(crate) mod generation;
 pub(crate) mod gpus_of_job;
+pub(crate) mod grid;
+pub(crate) mod image;
+pub(crate) mod initramfs;
 pub(crate) mod install_driver;
 pub(crate) mod kernel_headers;
 pub(crate) mod lxc;
 pub(crate) mod more_memory;
+pub(crate) mod old_card;
+pub(crate) mod power_cycle;
 pub(crate) mod restart;
 pub(crate) mod service;
 pub(crate) mod start_container;

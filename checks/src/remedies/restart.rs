@@ -2,7 +2,7 @@
 //! machine that it runs on: its user starts another one, or asks those who administer the machine.
 
 use super::lxc;
-use crate::facts::{Host, Job, Place};
+use crate::facts::{Guest, Host, Job, Place};
 use crate::finding::Finding;
 
 /// The finding, with the way to restart this system. On a user's own machine that is one command after
@@ -46,7 +46,9 @@ pub(crate) fn restart_container(host: &Host, finding: Finding) -> Finding {
 /// The finding, with the command that resets a card: a GPU's number or address. Who does not administer
 /// the machine asks for a restart.
 pub(crate) fn reset_gpu(host: &Host, finding: Finding, name: &str) -> Finding {
-    if host.is_own_machine() {
+    // The guests of a cloud cannot reset its cards.
+    let is_of_cloud = matches!(host.guest(), Some(Guest::Cloud(_)));
+    if host.is_own_machine() && !is_of_cloud {
         finding.command(format!("sudo nvidia-smi --gpu-reset -i {name}"))
     } else {
         restart(host, finding)

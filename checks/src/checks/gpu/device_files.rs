@@ -3,7 +3,7 @@
 //! that use its driver.
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Family, Host, NvmlState};
+use crate::facts::{Family, Host, NvmlState, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::restart::restart;
@@ -36,7 +36,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if is_there == Ok(false) {
         return Ok(missing(host).into_iter().collect());
     }
-    match (host.kernel_lines(&["PM: suspend exit"]).last(), is_there) {
+    match (host.kernel_lines(&["PM: suspend exit", "PM: hibernation: hibernation exit"]).last(), is_there) {
         (Some(line), _) => Ok(vec![after_suspend(host, line)]),
         (None, Err(why)) => Err(why),
         (None, Ok(_)) => Ok(Vec::new()),
@@ -54,6 +54,22 @@ fn kaslr(line: String) -> Finding {
 fn missing(host: &Host) -> Option<Finding> {
     let title = format!("nvidia-smi works, but CUDA's device file {DEVICE} does not exist");
     let finding = Finding::new("gpu.uvm-missing", title);
+    // Apptainer shows the machine's own device files.
+    if host.place() == Place::Apptainer {
+        return Some(
+            finding
+                .remedy("have the module nvidia-uvm loaded and its device file made on the machine itself")
+                .command("sudo modprobe nvidia-uvm && sudo nvidia-modprobe -u -c=0"),
+        );
+    }
+    if host.family() == Some(Family::NixOs) && !host.is_container() {
+        return Some(
+            finding
+                .because("the open kernel module of NixOS does not bring nvidia-uvm, which CUDA needs, with it when it is loaded")
+                .remedy("load the module now, and add `boot.kernelModules = [ \"nvidia-uvm\" ];` to configuration.nix so that it stays")
+                .command("sudo modprobe nvidia-uvm"),
+        );
+    }
     if host.is_container() {
         let remedy = "start the container with --gpus all, or with the missing device files";
         return Some(start_with(host, finding.remedy(remedy), Start::Gpus(1)));
@@ -89,7 +105,19 @@ fn after_suspend(host: &Host, line: &str) -> Finding {
                  nvidia-smi works";
     let finding = Finding::new("gpu.suspended", title)
         .seen(line)
+        .remedy(
+            "nothing while CUDA works; if it reports `CUDA unknown error`, stop the programs and containers that use the GPU \
+             (`sudo fuser -v /dev/nvidia-uvm` shows them) and reload the module",
+        )
         .command("sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm");
+    // Without this option, the services have nothing to save.
+    let params = host.text("/proc/driver/nvidia/params").ok().flatten().unwrap_or_default();
+    let finding = match params.lines().any(|line| line.trim() == "PreserveVideoMemoryAllocations: 0") {
+        true => finding.command(
+            "echo 'options nvidia NVreg_PreserveVideoMemoryAllocations=1' | sudo tee /etc/modprobe.d/nvidia-suspend.conf",
+        ),
+        false => finding,
+    };
     // NVIDIA brings the services that save and restore the cards' memory for systemd only.
     match host.family() {
         Some(Family::Alpine | Family::Void) => finding,

@@ -60,7 +60,7 @@ fn none(host: &Host, intent: &Intent) -> Finding {
     };
     let finding = Finding::new("gpu.none", title).status(status);
     // The driver's message for a card that it could not initialize.
-    let failed = host.kernel_lines(&["RmInitAdapter failed", "rm_init_adapter failed"]);
+    let failed = host.kernel_lines(&super::uninitialized::FAILED);
     let finding = match failed.is_empty() {
         true => finding,
         false => finding.because("the driver found a card but could not initialize it").remedy(
@@ -70,6 +70,9 @@ fn none(host: &Host, intent: &Intent) -> Finding {
         ),
     };
     let finding = failed.into_iter().take(2).fold(finding, Finding::seen);
+    if let Some(finding) = super::uninitialized::explained(host, finding.clone(), None) {
+        return finding;
+    }
     if host.is_wsl2().unwrap_or(false) {
         let finding = finding.remedy(
             "look for the card in the Device Manager of Windows: laptops switch the discrete GPU off in Eco or \

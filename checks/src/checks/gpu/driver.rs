@@ -11,7 +11,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::install_driver::{advice, install};
 use crate::remedies::restart::{restart, restart_container};
-use crate::remedies::upgrade;
+use crate::remedies::{grid, image, initramfs, upgrade};
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
@@ -55,7 +55,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             kernel_module::switched_off(host)
                 .or_else(|| driver_unsuited::find(host).map(|found| found.status(sick)))
         };
-        return Ok(vec![is_empty.then(why).flatten().unwrap_or_else(|| healthy(host))]);
+        if let Some(finding) = is_empty.then(why).flatten() {
+            return Ok(vec![finding]);
+        }
+        let ignored = driver_unsuited::of_another_card(host, intent).filter(|_| !is_empty && !intent.cpu);
+        return Ok(ignored.into_iter().chain([healthy(host)]).collect());
     }
     // WSL has its own checks of the Windows driver, and containers of the GPUs they were given.
     let of_container = host.is_container() && !matches!(state, NvmlState::Failed(18 | 4));
@@ -121,6 +125,9 @@ fn missing(host: &Host, has_card: bool, needed: bool, status: Status) -> Finding
     };
     let finding = Finding::new("gpu.driver-missing", title).status(status);
     let installed = |finding| install(host).into_iter().fold(finding, Finding::command);
+    if has_card && grid::is_of_azure(host) && host.place() == Place::Machine {
+        return finding.remedy(grid::AZURE).command(grid::AZURE_COMMAND);
+    }
     match (has_card, needed) {
         (true, _) => match advice(host) {
             Some(advice) => installed(finding).remedy(advice),
@@ -180,6 +187,15 @@ fn mismatch(host: &Host) -> Finding {
         _ => "the NVIDIA driver's library and kernel module have different versions".to_owned(),
     };
     let finding = Finding::new("gpu.driver-mismatch", title);
+    if host.is_own_machine() && image::of(host).is_some() && on_disk(host) == module {
+        let finding = finding
+            .remedy(
+                "go back to the image before the last update, whose libraries and module fit each other, and restart; update \
+                 again when a newer image is there",
+            )
+            .command(image::ROLL_BACK);
+        return restart(host, finding);
+    }
     match (host.place(), &module) {
         (Place::Machine, Some(module)) if on_disk(host).as_deref() == Some(module) && by_installer(host) => finding
             .remedy(format!(
@@ -207,7 +223,19 @@ fn mismatch(host: &Host) -> Finding {
                 let finding = finding.command("sudo dpkg --configure -a");
                 upgrade::packages(host).into_iter().fold(finding, Finding::command)
             }
-            None => restart(host, finding),
+            None => {
+                let is_stale = is_of_initramfs(host, module.as_deref(), library.as_deref());
+                let Some(rebuild) = initramfs::rebuild(host).filter(|_| is_stale) else {
+                    return restart(host, finding);
+                };
+                let finding = finding
+                    .because(
+                        "the machine was started after the update, and loaded the old module from its initramfs, which has a copy",
+                    )
+                    .remedy("rebuild the initramfs, so that it has the new module, and restart; a restart alone does not help")
+                    .command(rebuild);
+                restart(host, finding)
+            }
         },
         // The module is the host's: the libraries inside must follow it.
         (Place::Lxc, Some(module)) => finding
@@ -223,6 +251,47 @@ fn mismatch(host: &Host) -> Finding {
         ),
         _ => restart(host, finding),
     }
+}
+
+/// Whether the module on the disk is the library's, and was there before the machine started: then the old one comes from
+/// the initramfs.
+fn is_of_initramfs(host: &Host, loaded: Option<&str>, library: Option<&str>) -> bool {
+    let is_new =
+        on_disk(host).is_some_and(|new| Some(new.as_str()) == library && Some(new.as_str()) != loaded);
+    if !is_new {
+        return false;
+    }
+    let started = host.text("/proc/stat").ok().flatten().and_then(|text| {
+        text.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse::<u64>().ok()
+    });
+    // A clock that is set while the machine starts may be off by a little.
+    matches!((started, installed_at(host)), (Some(started), Some(installed)) if installed + 60 < started)
+}
+
+/// When the installed driver came to this system. Files of packages keep the time at which the package was made, so the
+/// package manager's own files say it, or a module that was built here.
+fn installed_at(host: &Host) -> Option<u64> {
+    let modified = |path: &str| host.stat(path).ok().flatten()?.modified;
+    let named = |folder: &str, start: &str, end: &str| {
+        let names = host.folder(folder).ok().flatten()?;
+        let name = names.into_iter().find(|name| name.starts_with(start) && name.ends_with(end))?;
+        modified(&format!("{folder}/{name}"))
+    };
+    let built = || {
+        let file = host.command(&["modinfo", "-n", "nvidia"]).ok().flatten()?.text().trim().to_owned();
+        let is_built_here =
+            ["/updates/dkms/", "/extra/", "/updates/"].iter().any(|folder| file.contains(folder));
+        modified(&file).filter(|_| is_built_here)
+    };
+    // An installation of any library changes the folder.
+    let folder = || {
+        let library = host.library("libnvidia-ml.so.1").ok()?.into_iter().next()?;
+        modified(library.real.as_deref().unwrap_or(&library.path).rsplit_once('/')?.0)
+    };
+    named("/var/lib/dpkg/info", "libnvidia-compute", ".list")
+        .or_else(|| named("/var/lib/pacman/local", "nvidia-utils-", ""))
+        .or_else(built)
+        .or_else(folder)
 }
 
 /// The package of the driver that dpkg has not configured: what built its module failed.

@@ -1,12 +1,20 @@
 //! Why the driver's kernel module does not support a card, according to the kernel log. The module
 //! unloads itself if it finds no usable card, so loading it by hand fails in the same way.
 
-use crate::facts::{Family, Host, Version};
+use super::lost_remedy::is_external;
+use super::pci::{cards, driver_of};
+use crate::facts::{Family, Host, Version, pci_address};
 use crate::finding::Finding;
+use crate::intent::Intent;
 use crate::libtorch_builds::BUILDS;
-use crate::remedies::generation::{Generation, architecture, newest};
+use crate::remedies::generation::{
+    FIRST_OF_BLACKWELL, FIRST_OF_TURING, Generation, architecture, newest, numbers,
+};
 use crate::remedies::install_driver::{LAST_FOR_OLD_CARDS, install_for};
+use crate::remedies::power_cycle::{power_cycle, words};
 use crate::remedies::restart::restart;
+use crate::remedies::{grid, image, old_card};
+use crate::status::Status;
 
 /// The reason, if the log has one. The driver wraps its messages over several lines.
 pub(super) fn find(host: &Host) -> Option<Finding> {
@@ -18,13 +26,17 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
         let named = lines.iter().filter(|line| words.iter().any(|word| line.contains(word)));
         named.take(3).cloned().fold(finding, Finding::seen)
     };
-    if said.contains("is not supported by open nvidia.ko") {
-        return Some(seen(needs_proprietary(host, &card), &["The NVIDIA GPU", "not supported by open"]));
+    // A log that was searched for `nvidia` lacks the lines between.
+    if said.contains(OPEN_WITHOUT_GSP[0]) || said.contains(OPEN_WITHOUT_GSP[1]) {
+        let words = ["The NVIDIA GPU", "not supported by open", OPEN_WITHOUT_GSP[1]];
+        let finding = if card.has_gsp() { unreadable(host, &card) } else { needs_proprietary(host, &card) };
+        return Some(seen(finding, &words));
     }
     if said.contains("requires use of the NVIDIA open kernel modules") {
         return Some(seen(needs_open(host, &card), &["The NVIDIA GPU", "open kernel modules"]));
     }
-    if said.contains("is not supported by the NVIDIA") && said.contains("driver release") {
+    let names_both = card.address.is_some() && card.driver.is_some();
+    if (said.contains("is not supported by the NVIDIA") || names_both) && said.contains("driver release") {
         return Some(seen(
             needs_another_branch(host, &card),
             &["The NVIDIA GPU", "not supported by", "driver release"],
@@ -47,9 +59,90 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
     if said.contains("PCI I/O region assigned to your NVIDIA device is invalid") {
         let title = "the firmware assigned no address space to the NVIDIA card, so the driver cannot use \
                      it";
-        return Some(seen(Finding::new("gpu.no-address-space", title), &["PCI I/O region", "BAR"]));
+        let finding = Finding::new("gpu.no-address-space", title);
+        let finding = match card.address.as_deref().and_then(pci_address).or_else(|| first_card(host)) {
+            Some(card) if is_external(host, Some(&card)) => finding.remedy(
+                "connect the external card before the machine starts, enable \"Above 4G Decoding\" and \"Resizable BAR\" in the \
+                 firmware settings, and boot Linux with `pci=realloc` (if that is not enough, with `pci=realloc,hpmmioprefsize=64G`)",
+            ),
+            _ => finding,
+        };
+        return Some(seen(finding, &["PCI I/O region", "BAR"]));
     }
-    None
+    without_log(host)
+}
+
+/// The address of the first card on the bus, without its function.
+fn first_card(host: &Host) -> Option<String> {
+    cards(host).first().and_then(|card| pci_address(card))
+}
+
+/// What the open module says about a card that has no GSP, or whose registers it cannot read.
+const OPEN_WITHOUT_GSP: [&str; 2] =
+    ["is not supported by open nvidia.ko", "because it does not include the required GPU"];
+
+/// A card before Turing for which the installed module is known to be wrong: the open one, or a newer branch than the
+/// last that supports it. Not every user may read the kernel log.
+fn without_log(host: &Host) -> Option<Finding> {
+    let cards = numbers(host);
+    let is_old = |number: &u32| {
+        *number < FIRST_OF_TURING && architecture(*number).is_some_and(|name| name != "Kepler")
+    };
+    if cards.is_empty() || !cards.iter().all(is_old) || host.is_container() {
+        return None;
+    }
+    let of_module = |field: &str| {
+        let output = host.command(&["modinfo", "-F", field, "nvidia"]).ok().flatten()?;
+        Some(output.text()).filter(|_| output.succeeded())
+    };
+    let name = cards.first().and_then(|number| architecture(*number));
+    let card = Unsuited { address: None, number: cards.first().copied(), architecture: name, driver: None };
+    let license = of_module("license").unwrap_or_default();
+    if license.contains("GPL") {
+        let finding = needs_proprietary(host, &card);
+        return Some(finding.seen(format!("modinfo -F license nvidia: {}", license.trim())));
+    }
+    let version = Version::find(&of_module("version")?)?;
+    if version.major() <= LAST_FOR_OLD_CARDS {
+        return None;
+    }
+    let finding = needs_old_branch(host, LAST_FOR_OLD_CARDS);
+    Some(finding.seen(format!("the installed module has version {version}")))
+}
+
+/// A card that has a GSP, and that the open module takes for one without: it reads zeros from the card's registers.
+fn unreadable(host: &Host, card: &Unsuited) -> Finding {
+    let place = card.address.clone().unwrap_or_else(|| "an unknown address".to_owned());
+    let title = format!("the NVIDIA card at {place} does not answer the driver, which cannot see what it is");
+    let finding = Finding::new("gpu.driver-silent", title)
+        .because(
+            "the open kernel module supports this card, and says that it does not only because it reads nothing from the card's \
+             registers; another driver does not help, and neither does a restart that leaves the power on",
+        )
+        .remedy(format!("{}; if the card stays silent, check its seat and power cables", words(host)));
+    power_cycle(host, finding)
+}
+
+/// A card that the driver ignores while it runs others, according to the log. One driver has to support all of them.
+pub(super) fn of_another_card(host: &Host, intent: &Intent) -> Option<Finding> {
+    let listed = host.gpus().ok()?;
+    let on_bus = cards(host).into_iter().filter(|card| driver_of(host, card).as_deref() != Some("vfio-pci"));
+    if on_bus.count() <= listed.len() || host.is_container() || host.job().is_some() {
+        return None;
+    }
+    let finding = find(host).filter(|finding| finding.id == "gpu.driver-unsuited")?;
+    let is_wanted = intent.devices.iter().any(|&index| index >= listed.len());
+    let status = if is_wanted { Status::Error } else { Status::Warning };
+    let numbers = numbers(host);
+    let has = |range: std::ops::Range<u32>| numbers.iter().any(|number| range.contains(number));
+    if !(has(0..FIRST_OF_TURING) && has(FIRST_OF_BLACKWELL..u32::MAX)) {
+        return Some(finding.status(status));
+    }
+    let alone = Finding::new("gpu.driver-unsuited", finding.title).status(status).remedy(format!(
+        "train without the ignored card, or take one of the two out: no driver supports both, because cards before Turing need \
+         the proprietary module of branch {LAST_FOR_OLD_CARDS}, and Blackwell needs the open one"
+    ));
+    Some(finding.evidence.into_iter().fold(alone, Finding::seen))
 }
 
 /// A virtual GPU, whose driver has to be of a branch that the driver of its host accepts.
@@ -71,6 +164,8 @@ fn of_another_host(host: &Host) -> Finding {
 /// The card that the driver speaks of: `The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:1b81)`.
 struct Unsuited {
     address: Option<String>,
+    /// Its PCI device number.
+    number: Option<u32>,
     architecture: Option<&'static str>,
     /// The driver that says so: `NVIDIA 590.48.01 driver release`.
     driver: Option<Version>,
@@ -84,7 +179,12 @@ impl Unsuited {
         let number = number.and_then(|(_, rest)| u32::from_str_radix(rest.get(..4)?, 16).ok());
         let before = said.split_once(" driver release").map(|(before, _)| before);
         let driver = before.and_then(|before| Version::find(before.rsplit(' ').next()?));
-        Self { address, architecture: number.and_then(architecture), driver }
+        Self { address, number, architecture: number.and_then(architecture), driver }
+    }
+
+    /// Whether the card is known to have its own processor, as all have since Turing.
+    fn has_gsp(&self) -> bool {
+        self.number.is_some_and(|number| number >= FIRST_OF_TURING)
     }
 
     /// `the card at 0000:01:00.0 (Pascal)`
@@ -108,15 +208,14 @@ fn needs_proprietary(host: &Host, card: &Unsuited) -> Finding {
     let finding = Finding::new("gpu.driver-unsuited", title).because(
         "the open module needs the card's own processor (GSP), which cards before Turing do not have",
     );
+    if card.architecture == Some("Kepler") {
+        return on_old_branch(finding, KEPLER);
+    }
     let finding = finding.remedy(format!(
         "install the proprietary kernel module from branch {LAST_FOR_OLD_CARDS} or older (newer branches \
-         do not support these cards), then restart{}",
-        match host.family() {
-            Some(Family::Arch) => "; on Arch it is the package nvidia-580xx-dkms of the AUR",
-            _ => "",
-        }
+         do not support these cards), then restart"
     ));
-    with_commands(host, finding, of_branch(host, LAST_FOR_OLD_CARDS))
+    with_old_driver(host, finding, LAST_FOR_OLD_CARDS)
 }
 
 /// The driver does not know the card: it is older than the card, or has dropped it.
@@ -127,6 +226,11 @@ fn needs_another_branch(host: &Host, card: &Unsuited) -> Finding {
         .clone()
         .or_else(|| installed(host))
         .map_or("installed".to_owned(), |version| version.to_string());
+    if grid::is_of_azure(host) {
+        let title = format!("NVIDIA driver {version} does not support {who}, which is a part of one (vGPU)");
+        let finding = Finding::new("gpu.driver-unsuited", title).remedy(grid::AZURE);
+        return finding.command(grid::AZURE_COMMAND);
+    }
     match newest(host) {
         Some(Generation::BeforeTuring) => {
             let title = format!("NVIDIA driver {version} does not support {who}: it is too new for the card");
@@ -134,7 +238,7 @@ fn needs_another_branch(host: &Host, card: &Unsuited) -> Finding {
                 "install the proprietary kernel module from branch {LAST_FOR_OLD_CARDS}, the last that supports \
                  these cards, then restart"
             ));
-            with_commands(host, finding, of_branch(host, LAST_FOR_OLD_CARDS))
+            with_old_driver(host, finding, LAST_FOR_OLD_CARDS)
         }
         generation => {
             let title = format!("NVIDIA driver {version} does not support {who}: it is too old for the card");
@@ -170,6 +274,9 @@ fn needs_open(host: &Host, card: &Unsuited) -> Finding {
         Some(Family::Ubuntu | Family::OnUbuntu) => {
             vec![format!("sudo apt install nvidia-driver-{}-open", branch.max(570))]
         }
+        Some(Family::Fedora) if image::of(host).is_some() => {
+            image::of(host).map_or(Vec::new(), |image| image.commands_with_driver())
+        }
         Some(Family::Fedora) => vec![
             "echo '%_with_kmod_nvidia_open 1' | sudo tee /etc/rpm/macros.nvidia-kmod".to_owned(),
             "sudo akmods --force --rebuild".to_owned(),
@@ -187,25 +294,33 @@ fn needs_old_branch(host: &Host, branch: u32) -> Finding {
     );
     let finding = Finding::new("gpu.driver-unsuited", title);
     if !BUILDS.iter().any(|build| build.runs_on(branch)) {
-        return finding
-            .remedy(format!(
-                "train on the CPU or on a newer card: no build of libtorch runs on driver branch {branch}"
-            ))
-            .command("yolo train --device cpu …");
+        return on_old_branch(finding, branch);
     }
-    let finding = finding.remedy(format!("install driver branch {branch}, then restart"));
-    with_commands(host, finding, of_branch(host, branch))
+    with_old_driver(host, finding.remedy(format!("install driver branch {branch}, then restart")), branch)
 }
 
-/// The commands that install the proprietary driver of a branch, if the distribution packages it.
-fn of_branch(host: &Host, branch: u32) -> Vec<String> {
-    match host.family() {
-        Some(Family::Ubuntu | Family::OnUbuntu) => vec![format!("sudo apt install nvidia-driver-{branch}")],
-        Some(Family::Debian | Family::RedHat | Family::Amazon | Family::Leap | Family::Tumbleweed) => {
-            install_for(host, Some(Generation::BeforeTuring))
-        }
-        _ => Vec::new(),
-    }
+/// The last branch for cards of the generation Kepler.
+const KEPLER: u32 = 470;
+
+fn on_old_branch(finding: Finding, branch: u32) -> Finding {
+    finding
+        .remedy(format!(
+            "train on the CPU or on a newer card: no build of libtorch runs on driver branch {branch}, the last for this card"
+        ))
+        .command("yolo train --device cpu …")
+}
+
+/// The finding with the way to the proprietary driver of a branch.
+fn with_old_driver(host: &Host, finding: Finding, branch: u32) -> Finding {
+    let finding = match old_card::advice(host) {
+        // The advice for an image says so itself.
+        Some(advice) if image::of(host).is_some() => finding.remedy(advice),
+        Some(advice) => finding.remedy(format!(
+            "install the proprietary kernel module from branch {branch}, the last for this card: {advice}"
+        )),
+        None => finding,
+    };
+    with_commands(host, finding, old_card::replace(host))
 }
 
 /// The open module starts the card's own processor (GSP) with a file of the driver's version.
@@ -213,6 +328,12 @@ fn without_firmware(host: &Host) -> Finding {
     let title =
         "the driver's firmware (GSP) for the NVIDIA card is not installed, so the card does not start";
     let finding = Finding::new("gpu.firmware-missing", title);
+    if image::of(host).is_some() {
+        let finding = finding.remedy(
+            "go back to the image before the last update, which has the firmware of its driver, and restart",
+        );
+        return with_commands(host, finding, vec![image::ROLL_BACK.to_owned()]);
+    }
     let commands = match host.family() {
         Some(Family::Debian) => vec!["sudo apt install firmware-nvidia-gsp".to_owned()],
         Some(Family::Arch) => vec!["sudo pacman -Syu nvidia-utils".to_owned()],

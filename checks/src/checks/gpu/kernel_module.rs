@@ -6,6 +6,7 @@ use super::pci::{cards, driver_of};
 use crate::facts::{Family, Host, NvmlState};
 use crate::finding::Finding;
 use crate::remedies::build_module::build;
+use crate::remedies::image;
 use crate::remedies::install_driver::{advice, install};
 use crate::remedies::restart::restart;
 
@@ -28,14 +29,31 @@ const NOUVEAU_OFF: &str = r"printf 'blacklist nouveau\noptions nouveau modeset=0
 
 /// The first of the causes above that applies.
 pub(super) fn reason(host: &Host, state: &NvmlState) -> Option<Finding> {
-    switched_off(host).or_else(|| held_by_nouveau(host, state)).or_else(|| match state {
-        NvmlState::Failed(_) => off_the_bus(host)
-            .or_else(|| super::driver_unsuited::find(host))
-            .or_else(|| unsigned(host))
-            .or_else(|| not_built(host))
-            .or_else(|| forbidden_to_load(host)),
-        _ => None,
-    })
+    let is_installed = matches!(state, NvmlState::Failed(_));
+    switched_off(host)
+        .or_else(|| behind_nouveau(host).filter(|_| is_installed))
+        .or_else(|| held_by_nouveau(host, state))
+        .or_else(|| {
+            let of_driver = || {
+                off_the_bus(host)
+                    .or_else(|| super::driver_unsuited::find(host))
+                    .or_else(|| unsigned(host))
+                    .or_else(|| not_built(host))
+                    .or_else(|| forbidden_to_load(host))
+            };
+            is_installed.then(of_driver).flatten()
+        })
+}
+
+/// Why NVIDIA's module is not there, if nouveau is forbidden and runs all the same: RPM Fusion loads it for a screen to
+/// be there, when the other module did not load. To forbid it again does not help.
+fn behind_nouveau(host: &Host) -> Option<Finding> {
+    if host.has_module("nouveau") != Ok(true) || forbidding(host, "nouveau").is_none() {
+        return None;
+    }
+    super::driver_unsuited::find(host)
+        .or_else(|| unsigned(host).filter(|_| !host.kernel_lines(&REFUSED).is_empty()))
+        .or_else(|| not_built(host))
 }
 
 /// A card that a laptop's power profile switched off, or that was passed to a virtual machine.
@@ -60,7 +78,14 @@ pub(super) fn switched_off(host: &Host) -> Option<Finding> {
 /// A driver that looked for its card when it was loaded, and found none on the PCI bus.
 fn off_the_bus(host: &Host) -> Option<Finding> {
     let said = host.kernel_lines(&["NVRM: No NVIDIA GPU found"]);
-    if said.is_empty() || host.guest().is_some() || !super::pci::has_no_card(host) {
+    if host.guest().is_some() || !super::pci::has_no_card(host) {
+        return None;
+    }
+    if let Some(finding) = super::power_profile::find(host) {
+        return Some(finding);
+    }
+    // Nothing loads the driver for a card that is not on the bus, so that the log may be silent.
+    if said.is_empty() && !host.is_laptop() {
         return None;
     }
     let title = "the NVIDIA driver is installed, but there is no NVIDIA card on the PCI bus";
@@ -87,45 +112,18 @@ fn off_the_bus(host: &Host) -> Option<Finding> {
 /// A module that is built, and that a setting keeps from being loaded: programs that switch a laptop to its other card
 /// leave such a file, and so do guides against nouveau that name too much.
 fn forbidden_to_load(host: &Host) -> Option<Finding> {
-    let line = host.text("/proc/cmdline").ok().flatten().unwrap_or_default();
-    let is_nvidia = |list: &str| list.split(',').any(|one| one.trim() == "nvidia");
-    let option = line.split_whitespace().find(|word| {
-        ["modprobe.blacklist=", "module_blacklist=", "rd.driver.blacklist="]
-            .iter()
-            .any(|name| word.strip_prefix(name).is_some_and(is_nvidia))
-    });
-    let rule = |text: &str| {
-        text.lines().map(str::trim).any(|line| {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            words.starts_with(&["blacklist", "nvidia"])
-                || words.starts_with(&["install", "nvidia"])
-                    && words.last().is_some_and(|last| *last == "/bin/false" || *last == "/bin/true")
-                || words.starts_with(&["alias", "nvidia", "off"])
-        })
-    };
-    let file = ["/etc/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d", "/run/modprobe.d"]
-        .iter()
-        .find_map(|folder| {
-            let names = host.folder(folder).ok().flatten()?;
-            let files = names
-                .into_iter()
-                .filter(|name| name.ends_with(".conf"))
-                .map(|name| format!("{folder}/{name}"));
-            files.into_iter().find(|file| host.text(file).ok().flatten().is_some_and(|text| rule(&text)))
-        });
-    let (place, remedy) = match (option, file) {
-        (Some(option), _) => (
+    let (place, remedy) = match forbidding(host, "nvidia")? {
+        Forbidding::Option(option) => (
             format!("`{option}` in the kernel command line"),
             "remove that option from the kernel command line, then restart".to_owned(),
         ),
-        (None, Some(file)) => {
+        Forbidding::File(file) => {
             let remedy = format!(
                 "if a program such as envycontrol or prime-select wrote {file}, switch the card on with it; otherwise remove the \
                  line for nvidia from the file and rebuild the initramfs, then restart"
             );
             (file, remedy)
         }
-        (None, None) => return None,
     };
     let title = format!("the NVIDIA driver's module is not allowed to load: {place} forbids it");
     Some(
@@ -133,6 +131,46 @@ fn forbidden_to_load(host: &Host) -> Option<Finding> {
             .because("the module is installed, and a setting of this system keeps it from being loaded")
             .remedy(remedy),
     )
+}
+
+/// What forbids a module to load.
+enum Forbidding {
+    /// An option of the kernel command line.
+    Option(String),
+    /// A file of modprobe.
+    File(String),
+}
+
+fn forbidding(host: &Host, module: &str) -> Option<Forbidding> {
+    let line = host.text("/proc/cmdline").ok().flatten().unwrap_or_default();
+    let names_it = |list: &str| list.split(',').any(|one| one.trim() == module);
+    // `rd.driver.blacklist` is for the initramfs only, which is enough for a module that nothing loads later.
+    let option = line.split_whitespace().find(|word| {
+        ["modprobe.blacklist=", "module_blacklist=", "rd.driver.blacklist="]
+            .iter()
+            .filter(|name| module == "nvidia" || !name.starts_with("rd."))
+            .any(|name| word.strip_prefix(name).is_some_and(names_it))
+    });
+    if let Some(option) = option {
+        return Some(Forbidding::Option(option.to_owned()));
+    }
+    let rule = |text: &str| {
+        text.lines().map(str::trim).any(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            words.starts_with(&["blacklist", module])
+                || words.starts_with(&["install", module])
+                    && words.last().is_some_and(|last| *last == "/bin/false" || *last == "/bin/true")
+                || words.starts_with(&["alias", module, "off"])
+        })
+    };
+    let folders = ["/etc/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d", "/run/modprobe.d"];
+    let file = folders.iter().find_map(|folder| {
+        let names = host.folder(folder).ok().flatten()?;
+        let files =
+            names.into_iter().filter(|name| name.ends_with(".conf")).map(|name| format!("{folder}/{name}"));
+        files.into_iter().find(|file| host.text(file).ok().flatten().is_some_and(|text| rule(&text)))
+    });
+    file.map(Forbidding::File)
 }
 
 fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
@@ -193,11 +231,28 @@ fn blacklisted(host: &Host, finding: Finding, command: &str) -> Finding {
 fn unsigned(host: &Host) -> Option<Finding> {
     let refused = host.kernel_lines(&REFUSED);
     let built = || is_built(host) == Some(true);
-    if refused.is_empty() && !(secure_boot(host) && built()) {
-        return None;
+    if refused.is_empty() {
+        if !(secure_boot(host) && built() && may_refuse(host)) {
+            return None;
+        }
+        // A setting that keeps the module from being loaded explains why the log has no refusal.
+        if let Some(finding) = forbidden_to_load(host) {
+            return Some(finding);
+        }
     }
     let finding = Finding::new("gpu.driver-unsigned", "Secure Boot blocks the NVIDIA driver's kernel module");
     let finding = refused.into_iter().take(2).fold(finding, Finding::seen);
+    if image::of(host).is_some() {
+        return Some(restart(
+            host,
+            finding
+                .remedy(
+                    "enroll the key that signed this image's modules, with the password `universalblue`; at the next start, \
+                     select Enroll MOK on the blue screen and enter it; or turn off Secure Boot in the firmware",
+                )
+                .command(image::ENROLL),
+        ));
+    }
     let Some(key) = key(host) else {
         return Some(finding.remedy(
             "install your distribution's own driver package, which is signed; or turn off Secure Boot in \
@@ -226,6 +281,18 @@ fn secure_boot(host: &Host) -> bool {
         Some(text) if text.contains("SecureBoot") => text.contains("SecureBoot enabled"),
         _ => host.file(SECURE_BOOT).ok().flatten().is_some_and(|bytes| bytes.last() == Some(&1)),
     }
+}
+
+/// Whether this kernel may refuse modules, as far as known: Secure Boot alone does not make it, on distributions whose
+/// kernels are not locked down then, and the distribution's own signature is accepted.
+fn may_refuse(host: &Host) -> bool {
+    const TRUSTED: [&str; 4] = ["Canonical", "openSUSE", "SUSE Linux", "Red Hat"];
+    let text = |path: &str| host.text(path).ok().flatten();
+    let is_open = text("/sys/kernel/security/lockdown").is_some_and(|text| text.contains("[none]"));
+    let enforces = text("/sys/module/module/parameters/sig_enforce").is_some_and(|text| text.trim() == "Y");
+    let signer = host.command(&["modinfo", "-F", "signer", "nvidia"]).ok().flatten();
+    let is_trusted = signer.is_some_and(|output| TRUSTED.iter().any(|name| output.text().contains(name)));
+    (!is_open || enforces) && !is_trusted
 }
 
 fn not_built(host: &Host) -> Option<Finding> {

@@ -2,10 +2,12 @@
 //! the driver no longer lists it. Other driver errors (Xid) that only a restart clears are reported
 //! too; errors caused by programs, such as Xid 13, 31 and 43, are not.
 
+use super::{lost_remedy, uninitialized};
 use crate::checks::{Answer, Check};
-use crate::facts::{Gpu, Host, NvmlState, Xid, nvml_error_text, pci_address};
+use crate::facts::{Gpu, Guest, Host, NvmlState, Xid, nvml_error_text, pci_address};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::power_cycle;
 use crate::remedies::restart::{reset_gpu, restart};
 use crate::status::Status;
 
@@ -18,17 +20,23 @@ pub(super) static CHECK: Check = Check {
 
 /// Hardware and firmware errors that last until a reset, with NVIDIA's descriptions. Source:
 /// docs.nvidia.com/deploy/xid-errors.
-const STAYING: [(u32, &str); 10] = [
+const STAYING: [(u32, &str); 16] = [
+    (46, "the GPU stopped processing"),
     (61, "internal micro-controller breakpoint"),
     (62, "internal micro-controller halt"),
     (74, "NVLink error"),
     (79, "fallen off the bus"),
+    (110, "security fault"),
     (119, "the GPU System Processor (GSP) did not respond"),
     (120, "the GPU System Processor (GSP) failed"),
+    (136, "NVLink training failed"),
     (143, "the GPU could not be initialized"),
     (144, "NVLink error (SAW)"),
     (145, "NVLink error (RLW)"),
     (149, "NVLink error (NETIR)"),
+    (155, "NVLink error (software)"),
+    (158, "fatal time-out of the GPU"),
+    (167, "fatal time-out of the PCIe link"),
 ];
 
 /// What to do about a card whose number is unknown, so that it cannot be excluded by number.
@@ -60,11 +68,12 @@ fn run(host: &Host, _: &Intent) -> Answer {
         findings.extend(of_log(host).iter().map(|xid| {
             let who = xid.address.as_deref().unwrap_or("an unknown address");
             let title = format!("the GPU at {who} has fallen off the PCI bus");
-            restart(host, Finding::new("gpu.lost", title).seen(xid.line.clone()))
+            let finding = Finding::new("gpu.lost", title).seen(xid.line.clone());
+            lost_remedy::lost(host, finding, xid.address.as_deref())
         }));
     }
     if findings.is_empty() && !gpus.is_empty() {
-        findings.extend(uninitialized(host, &gpus));
+        findings.extend(not_started(host, &gpus));
     }
     findings.extend(of_switch(host));
     for gpu in gpus.iter().filter(|gpu| gpu.lost().is_none()) {
@@ -96,22 +105,24 @@ pub(super) fn of_log(host: &Host) -> Vec<Xid> {
 
 /// Cards that the driver found and could not start: `NVRM: GPU 0000:41:00.0: RmInitAdapter failed! (0x62:0x40:1860)`. It
 /// lists the others only.
-fn uninitialized(host: &Host, gpus: &[Gpu]) -> Vec<Finding> {
+fn not_started(host: &Host, gpus: &[Gpu]) -> Vec<Finding> {
     let listed: Vec<String> = gpus.iter().filter_map(address).collect();
     let mut found: Vec<String> = Vec::new();
     let mut findings = Vec::new();
     for line in host.kernel_lines(&["RmInitAdapter failed"]) {
-        let card = line.split_whitespace().find_map(|word| pci_address(word.trim_end_matches(':')));
+        let card = uninitialized::failed_card(&line);
         let Some(card) = card.filter(|card| !listed.contains(card) && !found.contains(card)) else {
             continue;
         };
         let title =
             format!("the driver could not initialize the GPU at {card}, so nvidia-smi does not list it");
         let finding = Finding::new("gpu.lost", title).seen(line);
-        findings.push(restart(host, finding.because(
-            "the card is on the PCI bus, but does not start; usual causes are its power supply, its slot or riser, and the \
-             firmware's PCIe settings",
-        )));
+        findings.push(uninitialized::explained(host, finding.clone(), Some(&card)).unwrap_or_else(|| {
+            restart(host, finding.because(
+                "the card is on the PCI bus, but does not start; usual causes are its power supply, its slot or riser, and the \
+                 firmware's PCIe settings",
+            ))
+        }));
         found.push(card);
     }
     findings
@@ -171,8 +182,8 @@ fn unanswering(host: &Host, gpu: &Gpu, code: i64, xids: &[Xid]) -> Finding {
                 );
             reset_gpu(host, finding, &reset_name(gpu))
         }
-        _ if !gpu.is_numbered() => restart(host, finding.remedy(UNNUMBERED)),
-        _ => restart(host, finding),
+        _ if !gpu.is_numbered() => lost_remedy::lost(host, finding.remedy(UNNUMBERED), own.as_deref()),
+        _ => lost_remedy::lost(host, finding, own.as_deref()),
     }
 }
 
@@ -195,7 +206,15 @@ fn earlier(host: &Host, gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
         STAYING.iter().find(|(number, _)| *number == xid.number).map(|(_, words)| (xid, words))
     })?;
     let title = format!("{} had error Xid {}: {words}", super::label(gpu), xid.number);
-    Some(restart(host, Finding::new("gpu.xid", title).seen(xid.line.clone())))
+    let finding = Finding::new("gpu.xid", title).seen(xid.line.clone());
+    Some(match host.guest().filter(|_| host.is_own_machine()) {
+        Some(Guest::Cloud(_)) => restart(
+            host,
+            finding
+                .remedy(format!("restart the machine; if the error returns, {}", power_cycle::words(host))),
+        ),
+        _ => restart(host, finding),
+    })
 }
 
 /// Xid 154 says what the driver asks for: `GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot

@@ -22,6 +22,8 @@ pub(super) static CHECK: Check = Check {
 /// Xids about memory: 48 is an uncorrectable error, 63 and 64 a successful or failed row remapping, 94
 /// and 95 a contained or uncontained error, 140 one that could not be recovered from.
 const OF_MEMORY: [u32; 6] = [48, 63, 64, 94, 95, 140];
+/// A faulty row could not be replaced by a spare one.
+const REMAPPING_FAILED: u32 = 64;
 /// One program failed; the card keeps working.
 const CONTAINED: [u32; 2] = [63, 94];
 
@@ -57,6 +59,12 @@ fn of_xids(who: &str, logged: &[&Xid]) -> Option<Finding> {
     let title = format!("{who}: the driver logged memory error Xid {}", logged.last()?.number);
     let status = if severe { Status::Error } else { Status::Warning };
     let finding = Finding::new("gpu.memory-errors", title).status(status);
+    let finding = match logged.iter().any(|xid| xid.number == REMAPPING_FAILED) {
+        true => finding
+            .because("a faulty row of the memory could not be replaced, so that it stays in use")
+            .remedy("have the card replaced; a reset helps for a while at best"),
+        false => finding,
+    };
     Some(logged.iter().take(2).fold(finding, |finding, xid| finding.seen(xid.line.clone())))
 }
 

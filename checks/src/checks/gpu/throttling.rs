@@ -2,7 +2,7 @@
 //! Counters of past events are ignored.
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Gpu, Host};
+use crate::facts::{Family, Gpu, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
 
@@ -22,10 +22,11 @@ const POWER_BRAKE: u64 = 0x80;
 const NOTABLE_LIMIT: f64 = 0.8;
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    Ok(super::merge::merge_alike(super::of_run(host, intent)?.iter().flat_map(throttling).collect()))
+    let gpus = super::of_run(host, intent)?;
+    Ok(super::merge::merge_alike(gpus.iter().flat_map(|gpu| throttling(host, gpu)).collect()))
 }
 
-fn throttling(gpu: &Gpu) -> Vec<Finding> {
+fn throttling(host: &Host, gpu: &Gpu) -> Vec<Finding> {
     let who = super::label(gpu);
     // Many drivers in WSL do not report this.
     let reasons = gpu.throttle_reasons().unwrap_or_default();
@@ -49,11 +50,11 @@ fn throttling(gpu: &Gpu) -> Vec<Finding> {
                 .command(format!("nvidia-smi -q -d PERFORMANCE -i {}", gpu.index)),
         );
     }
-    findings.extend(power_cap(gpu, reasons));
+    findings.extend(power_cap(host, gpu, reasons));
     findings
 }
 
-fn power_cap(gpu: &Gpu, reasons: u64) -> Option<Finding> {
+fn power_cap(host: &Host, gpu: &Gpu, reasons: u64) -> Option<Finding> {
     let (limit, usual) = (gpu.number("power_limit").ok()?, gpu.number("power_limit_default").ok()?);
     if limit as f64 >= usual as f64 * NOTABLE_LIMIT {
         return None;
@@ -61,7 +62,33 @@ fn power_cap(gpu: &Gpu, reasons: u64) -> Option<Finding> {
     let now = if reasons & POWER_CAP != 0 { ", which throttles the card now" } else { "" };
     let (limit, usual) = (limit / 1000, usual / 1000);
     let title = format!("{} has a power limit of {limit} W instead of {usual} W{now}", super::label(gpu));
-    Some(
-        Finding::new("gpu.power-cap", title).command(format!("sudo nvidia-smi -i {} -pl {usual}", gpu.index)),
-    )
+    let finding = Finding::new("gpu.power-cap", title);
+    if super::is_of_laptop(host, Some(gpu)) {
+        return Some(of_laptop(host, finding));
+    }
+    Some(finding.command(format!("sudo nvidia-smi -i {} -pl {usual}", gpu.index)))
+}
+
+/// The driver of a laptop refuses `nvidia-smi -pl`: its firmware, its charger and Dynamic Boost decide the limit.
+fn of_laptop(host: &Host, finding: Finding) -> Finding {
+    let supplies = host.folder("/sys/class/power_supply").ok().flatten().unwrap_or_default();
+    let is_plugged_in = supplies.iter().any(|name| {
+        let online = host.text(&format!("/sys/class/power_supply/{name}/online")).ok().flatten();
+        !name.starts_with("BAT") && online.is_some_and(|text| text.trim() == "1")
+    });
+    let service = || host.command(&["systemctl", "is-active", "nvidia-powerd"]).ok().flatten();
+    let finding = finding
+        .because("a laptop's firmware, its charger and its power profile decide how much power the card may use")
+        .remedy("plug in the laptop's own charger (not a weaker one for USB-C), and choose the power profile for performance");
+    let has_systemd = !matches!(host.family(), Some(Family::Alpine | Family::Void));
+    match is_plugged_in && has_systemd && service().is_some_and(|state| state.text().trim() == "active") {
+        true => finding
+            .remedy(
+                "choose the power profile for performance; if the limit stays, stop nvidia-powerd, which holds it down on some \
+                 laptops, and compare; also use the laptop's own charger, not a weaker one for USB-C",
+            )
+            .command("powerprofilesctl set performance")
+            .command("sudo systemctl disable --now nvidia-powerd"),
+        false => finding.command("powerprofilesctl set performance"),
+    }
 }

@@ -5,7 +5,7 @@ use crate::facts::{Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::libtorch_builds::{self, Build};
-use crate::remedies::install_driver;
+use crate::remedies::{image, install_driver};
 
 /// The only version of libtorch that the trainer works with: each tch release supports one.
 pub(super) const LIBTORCH: [u32; 3] = [2, 11, 0];
@@ -31,6 +31,10 @@ pub(super) fn newer_driver(host: &Host) -> (&'static str, Vec<String>) {
     }
     if host.is_container() {
         return ("update the NVIDIA driver on the container's host and restart it", Vec::new());
+    }
+    if image::of(host).is_some_and(|image| image.has_driver() != Some(false)) {
+        let commands = ["sudo rpm-ostree upgrade", "sudo reboot"].map(ToOwned::to_owned).to_vec();
+        return ("update the system, whose image brings the NVIDIA driver, and restart", commands);
     }
     if let Some(advice) = install_driver::advice(host) {
         return (advice, Vec::new());

@@ -1,0 +1,179 @@
+//! Why the driver could not initialize a card that it found. `RmInitAdapter failed!` says only that it failed; the cause
+//! is in the lines before it, and the first of them counts, because later attempts fail for the state that it left.
+
+use crate::facts::{Host, pci_address};
+use crate::finding::Finding;
+use crate::remedies::generation::{Generation, newest};
+use crate::remedies::power_cycle::{power_cycle, words};
+use crate::remedies::restart::restart;
+use crate::remedies::{initramfs, upgrade};
+
+/// What the driver says when a card is not initialized.
+pub(super) const FAILED: [&str; 2] = ["RmInitAdapter failed", "rm_init_adapter failed"];
+
+/// Why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// The firmware of the machine left no room for the card's memory.
+    NoAddressSpace,
+    PowerCables,
+    /// The card's own processor still runs from before.
+    NotReset,
+    /// The card's own firmware does not start.
+    OwnFirmware,
+    /// The firmware that the driver loads into the card does not start.
+    Gsp,
+    /// A virtual machine that was not given the card's ROM.
+    NoRom,
+}
+
+/// The texts of the log by which each cause is known.
+const SIGNS: [(&str, Cause); 8] = [
+    ("does not have the necessary power cables connected", Cause::PowerCables),
+    ("unexpected WPR2 already up", Cause::NotReset),
+    ("failed to wait for GFW_BOOT", Cause::OwnFirmware),
+    ("failed to wait for GFW boot complete", Cause::OwnFirmware),
+    ("GSP-FMC reported an error while attempting to boot GSP", Cause::NotReset),
+    ("FSP command timed out", Cause::NotReset),
+    ("Cannot initialize GSP firmware RM", Cause::Gsp),
+    ("Failed to copy vbios to system memory", Cause::NoRom),
+];
+
+/// The finding about cards that were not initialized, with the cause and remedy that the log gives. `known` is the
+/// address of the card, if it is one.
+pub(super) fn explained(host: &Host, finding: Finding, known: Option<&str>) -> Option<Finding> {
+    let (cause, line) = cause(host, known)?;
+    let finding = if finding.evidence.contains(&line) { finding } else { finding.seen(line) };
+    let is_proprietary = || {
+        let version = host.text("/proc/driver/nvidia/version").ok().flatten();
+        version.is_some_and(|text| text.contains("Kernel Module") && !text.contains("Open Kernel Module"))
+    };
+    Some(match cause {
+        Cause::NoAddressSpace => finding
+            .because("the firmware of the machine left no address range for the card's memory, so the driver cannot use it")
+            .remedy(
+                "in the firmware settings, enable \"Above 4G Decoding\" (and \"Resizable BAR\") and disable CSM; if that does not \
+                 help or is not there, boot Linux with `pci=realloc`; an external GPU has to be connected before the machine \
+                 starts",
+            ),
+        Cause::PowerCables => finding
+            .because("the card says that a power cable is missing")
+            .remedy("turn the machine off and connect all of the card's power cables"),
+        Cause::NotReset => power_cycle(
+            host,
+            finding.because("the card still has the state of an earlier start, and is not reset by a restart").remedy(format!(
+                "{}; if it fails again in the same way, install another version of the driver and the newest firmware (BIOS) of \
+                 the machine",
+                words(host)
+            )),
+        ),
+        Cause::OwnFirmware => power_cycle(
+            host,
+            finding
+                .because("the card's own firmware does not start: its power, its slot, or the card itself is at fault")
+                .remedy(format!(
+                    "{}; if it fails again, check the card's power cables, seat and riser, and try it in another machine: it may \
+                     be defective",
+                    words(host)
+                )),
+        ),
+        // These cards run without GSP, under the proprietary module.
+        Cause::Gsp if newest(host) != Some(Generation::Blackwell) && is_proprietary() => {
+            let finding = finding
+                .because("the firmware (GSP) that the driver loads into the card does not start; the proprietary module can do without")
+                .remedy("turn the card's GSP off, which the proprietary module does not need, and restart; or install a newer driver")
+                .command("echo 'options nvidia NVreg_EnableGpuFirmware=0' | sudo tee /etc/modprobe.d/nvidia-gsp.conf");
+            restart(host, initramfs::rebuild(host).into_iter().fold(finding, Finding::command))
+        }
+        Cause::Gsp => {
+            let finding = finding
+                .because("the firmware (GSP) that the driver loads into the card does not start, often because of the driver's version or the state of the card")
+                .remedy(format!(
+                    "{}; if it fails again, install another version of the driver, and the newest firmware (BIOS) of the machine",
+                    words(host)
+                ));
+            let finding = upgrade::packages(host).into_iter().fold(finding, Finding::command);
+            power_cycle(host, finding)
+        }
+        Cause::NoRom => finding
+            .because("the virtual machine cannot read the card's ROM (VBIOS), which the host's firmware used for its own screen")
+            .remedy(
+                "give the card's ROM to the virtual machine on its host (libvirt: `<rom file='/usr/share/vgabios/card.rom'/>`, \
+                 Proxmox: `romfile=`), or let the host start with another card as its first screen",
+            ),
+    })
+}
+
+/// The first sign in the log, with its line.
+fn cause(host: &Host, known: Option<&str>) -> Option<(Cause, String)> {
+    let log = host.kernel_log().ok()?;
+    if !FAILED.iter().any(|text| log.contains(text)) {
+        return None;
+    }
+    let cards: Vec<String> = match known {
+        Some(card) => vec![card.to_owned()],
+        None => log.lines().filter_map(failed_card).collect(),
+    };
+    if let Some(line) = without_space(&log, &cards) {
+        return Some((Cause::NoAddressSpace, line));
+    }
+    let is_guest = host.is_virtual_machine();
+    log.lines().filter(|line| line.contains("NVRM")).find_map(|line| {
+        let cause = SIGNS.iter().find(|(text, _)| line.contains(text))?.1;
+        (cause != Cause::NoRom || is_guest).then(|| (cause, line.trim().to_owned()))
+    })
+}
+
+/// The card of a line such as `NVRM: GPU 0000:41:00.0: RmInitAdapter failed! (0x62:0x40:1860)`.
+pub(super) fn failed_card(line: &str) -> Option<String> {
+    let is_failure = FAILED.iter().any(|text| line.contains(text));
+    line.split_whitespace().filter(|_| is_failure).find_map(|word| pci_address(word.trim_end_matches(':')))
+}
+
+/// `pci 0000:41:00.0: BAR 1 [mem size 0x800000000 64bit pref]: can't assign; no space`, or in older kernels `BAR 1: no
+/// space for [mem size 0x10000000 64bit pref]`, unless a later attempt succeeded.
+fn without_space(log: &str, cards: &[String]) -> Option<String> {
+    let of_card = |line: &&str| {
+        let mut words = line.split_whitespace();
+        let is_card = words
+            .any(|word| pci_address(word.trim_end_matches(':')).is_some_and(|card| cards.contains(&card)));
+        is_card && (line.contains(": BAR 1") || line.contains(": BAR 0") || line.contains(": BAR 3"))
+    };
+    let mut failed: Option<&str> = None;
+    for line in log.lines().filter(of_card) {
+        if line.contains("no space") || line.contains("failed to assign") {
+            failed = failed.or(Some(line));
+        } else if line.contains("assigned") || line.contains("assigning") {
+            failed = None;
+        }
+    }
+    failed.map(|line| line.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_range_that_is_assigned_later_is_no_fault() {
+        let cards = ["0000:01:00".to_owned()];
+        let failed =
+            "[1.0] pci 0000:01:00.0: BAR 1 [mem size 0x800000000 64bit pref]: can't assign; no space";
+        let assigned = "[1.1] pci 0000:01:00.0: BAR 1 [mem 0x8000000000-0x87ffffffff 64bit pref]: assigned";
+        assert_eq!(without_space(failed, &cards).as_deref(), Some(failed));
+        assert_eq!(without_space(&format!("{failed}\n{assigned}"), &cards), None);
+        assert_eq!(without_space(failed, &["0000:02:00".to_owned()]), None);
+        let old = "[1.0] pci 0000:01:00.0: BAR 1: no space for [mem size 0x10000000 64bit pref]";
+        assert_eq!(without_space(old, &cards).as_deref(), Some(old));
+    }
+
+    proptest! {
+        #[test]
+        fn any_log_is_read(log in "(NVRM|: |GPU |0000:01:00.0|RmInitAdapter failed|BAR 1|no space|assigned|\\PC|\n){0,40}") {
+            let cards: Vec<String> = log.lines().filter_map(failed_card).collect();
+            let _ = without_space(&log, &cards);
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Why a build of NVIDIA's module failed, from the logs of dkms and of Fedora's akmods. Headers, which are the usual
+//! remedy, do not help then.
+
+use super::{restart::restart, upgrade};
+use crate::facts::{Family, Host};
+use crate::finding::Finding;
+
+/// A line of a log by which a fault is known, with the fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Fault {
+    /// The compiler is older than the one that built the kernel, and does not know its options; or it is missing.
+    Compiler,
+    /// The kernel was made for real-time work, which the driver refuses.
+    RealTime,
+    /// The headers are there in part only.
+    Headers,
+    /// The compiler crashed.
+    Crash,
+    /// The kernel is newer than the source of the driver.
+    Source,
+}
+
+/// The line that says why, and what it means. The causes that make others follow come first.
+fn fault(log: &str) -> Option<(Fault, &str)> {
+    let find =
+        |texts: &[&str]| log.lines().find(|line| texts.iter().any(|text| line.contains(text))).map(str::trim);
+    const OF_COMPILER: [&str; 9] = [
+        "unrecognized command-line option",
+        "unrecognized command line option",
+        "Compiler version check failed",
+        "Failed CC version check",
+        "Failed CC sanity check",
+        "cc: not found",
+        "gcc: not found",
+        "gcc: command not found",
+        "cc: command not found",
+    ];
+    const REAL_TIME: [&str; 2] = ["is a PREEMPT_RT kernel", "Failed PREEMPT_RT sanity check"];
+    const HEADERS: [&str; 2] = ["Kernel configuration is invalid", "include/generated/autoconf.h or"];
+    const CRASH: [&str; 3] = [
+        "internal compiler error",
+        "Segmentation fault signal terminated",
+        "Segmentation fault (core dumped)",
+    ];
+    const SOURCE: [&str; 3] = [": error: ", ": fatal error: ", "ERROR: modpost:"];
+    let groups: [(Fault, &[&str]); 5] = [
+        (Fault::Compiler, &OF_COMPILER),
+        (Fault::RealTime, &REAL_TIME),
+        (Fault::Headers, &HEADERS),
+        (Fault::Crash, &CRASH),
+        (Fault::Source, &SOURCE),
+    ];
+    groups.into_iter().find_map(|(fault, texts)| Some((fault, find(texts)?)))
+}
+
+/// The finding that the module is missing, if a build of it was tried and failed.
+pub(super) fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Option<Finding> {
+    let (file, version, log) = of_dkms(host, kernel).or_else(|| of_akmods(host, kernel))?;
+    // That akmods' log is there says already that the build failed; it is long, and not every user may read it.
+    let is_of_akmods = file.ends_with(".failed.log");
+    let (fault, line) = fault(&log).or(is_of_akmods.then_some((Fault::Source, "the build failed")))?;
+    let finding = finding.seen(format!("{file}: {line}"));
+    Some(match fault {
+        Fault::Compiler => with_compiler(host, finding),
+        Fault::RealTime => of_real_time(host, finding),
+        Fault::Headers => {
+            let finding = finding
+                .because("the headers of this kernel are not complete, so that no module can be built")
+                .remedy("install the headers of this kernel again, then build and load the module");
+            let again = match host.family() {
+                Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian) => {
+                    let package = super::kernel_headers::of_apt(kernel);
+                    Some(format!("sudo apt install --reinstall {package}"))
+                }
+                Some(Family::Fedora | Family::RedHat | Family::Amazon) => {
+                    let package = super::kernel_headers::devel_package(host, kernel, kernel);
+                    Some(format!("sudo dnf reinstall {package}"))
+                }
+                _ => None,
+            };
+            let finding = again.into_iter().fold(finding, Finding::command);
+            finding.command("sudo dkms autoinstall").command("sudo modprobe nvidia")
+        }
+        Fault::Crash => finding
+            .because("the compiler crashed while it built the module, which is no fault of the driver")
+            .remedy(
+                "build the module again; if the compiler crashes again, at another place, test the machine's memory (memtest86+) and \
+                 turn off its overclocking",
+            )
+            .command("sudo dkms autoinstall"),
+        Fault::Source => of_source(host, finding, &version),
+    })
+}
+
+/// The log of a build by dkms, with its file and the version of the driver.
+fn of_dkms(host: &Host, kernel: &str) -> Option<(String, String, String)> {
+    module_lines(host).iter().find_map(|line| {
+        let (name, version) = line.split([',', ':']).next()?.trim().split_once('/')?;
+        let file = format!("/var/lib/dkms/{name}/{version}/build/make.log");
+        let log = host.text(&file).ok().flatten().filter(|text| text.contains(kernel))?;
+        Some((file, version.to_owned(), log))
+    })
+}
+
+/// The log of a build by akmods: `/var/cache/akmods/nvidia/580.105.08-1-for-6.17.9-300.fc43.x86_64.failed.log`. One that
+/// succeeded later has removed it.
+fn of_akmods(host: &Host, kernel: &str) -> Option<(String, String, String)> {
+    ["nvidia", "nvidia-580xx", "nvidia-470xx", "nvidia-open"].iter().find_map(|kind| {
+        let folder = format!("/var/cache/akmods/{kind}");
+        let end = format!("-for-{kernel}.failed.log");
+        let name = host.folder(&folder).ok().flatten()?.into_iter().find(|name| name.ends_with(&end))?;
+        let version = name.trim_end_matches(&end);
+        let version = version.rsplit_once('-').map_or(version, |(version, _)| version).to_owned();
+        let file = format!("{folder}/{name}");
+        Some((file.clone(), version, host.text(&file).ok().flatten().unwrap_or_default()))
+    })
+}
+
+/// The lines of `dkms status` about the driver.
+fn module_lines(host: &Host) -> Vec<String> {
+    let status =
+        host.command(&["dkms", "status"]).ok().flatten().map(|output| output.text()).unwrap_or_default();
+    status.lines().map(str::trim).filter(|line| line.starts_with("nvidia")).map(ToOwned::to_owned).collect()
+}
+
+/// The compiler that built the kernel, as the kernel names it: `gcc-12`.
+fn compiler_of_kernel(host: &Host) -> Option<String> {
+    let version = host.text("/proc/version").ok().flatten()?;
+    let name =
+        version.split([' ', '(', ')']).find(|word| word.contains("gcc-") && !word.starts_with("gcc-("))?;
+    let number: String = name.rsplit_once("gcc-")?.1.chars().take_while(char::is_ascii_digit).collect();
+    (!number.is_empty()).then(|| format!("gcc-{number}"))
+}
+
+fn with_compiler(host: &Host, finding: Finding) -> Finding {
+    let compiler = compiler_of_kernel(host);
+    let name = compiler.clone().unwrap_or_else(|| "the version of gcc that /proc/version names".to_owned());
+    let finding = finding
+        .because(format!(
+            "modules are built with the compiler of the kernel ({name}); the default one here is older, and does not know its options, \
+             or is missing"
+        ))
+        .remedy(format!("install {name} and make it the default, then build and load the module"));
+    let finding = match (compiler, host.family()) {
+        (Some(compiler), Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian)) => finding
+            .command(format!("sudo apt install {compiler}"))
+            .command(format!("sudo update-alternatives --install /usr/bin/gcc gcc /usr/bin/{compiler} 60")),
+        (_, Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian)) => {
+            finding.command("sudo apt install build-essential")
+        }
+        (_, Some(Family::Fedora | Family::RedHat | Family::Amazon)) => {
+            finding.command("sudo dnf install gcc make")
+        }
+        (_, Some(Family::Arch)) => finding.command("sudo pacman -Syu base-devel"),
+        _ => finding,
+    };
+    finding.command("sudo dkms autoinstall").command("sudo modprobe nvidia")
+}
+
+fn of_real_time(host: &Host, finding: Finding) -> Finding {
+    let finding = finding
+        .because("the running kernel is one for real-time work (PREEMPT_RT), for which NVIDIA's driver is not built unless it is told to")
+        .remedy(
+            "start the distribution's ordinary kernel; or build the module for this one all the same, which NVIDIA does not support \
+             (`sudo IGNORE_PREEMPT_RT_PRESENCE=1 dkms autoinstall`)",
+        );
+    let ordinary = match host.family() {
+        Some(Family::Ubuntu | Family::OnUbuntu) => Some("sudo apt install linux-generic"),
+        Some(Family::Debian) => Some("sudo apt install linux-image-amd64 linux-headers-amd64"),
+        _ => None,
+    };
+    match ordinary {
+        Some(command) => restart(host, finding.command(command)),
+        None => finding.command("sudo IGNORE_PREEMPT_RT_PRESENCE=1 dkms autoinstall"),
+    }
+}
+
+fn of_source(host: &Host, finding: Finding, version: &str) -> Finding {
+    // The kernel before, for which the module was built.
+    let lines = module_lines(host);
+    let installed = lines.iter().find(|line| line.contains("installed"));
+    let before = installed.and_then(|line| line.split(',').nth(1)).map(str::trim);
+    let other =
+        before.map_or("the previous kernel".to_owned(), |kernel| format!("the previous kernel, {kernel}"));
+    let builder = if lines.is_empty() { "akmods" } else { "dkms" };
+    let finding = finding
+        .because(format!(
+            "the kernel is newer than the source of driver {version}, so that {builder} could not build it"
+        ))
+        .remedy(format!(
+            "update the driver to a newer version, or choose {other} when the machine starts; headers do not help"
+        ));
+    upgrade::packages(host).into_iter().fold(finding, Finding::command)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_cause_is_known_by_its_line() {
+        for (line, expected) in [
+            ("gcc: error: unrecognized command-line option '-ftrivial-auto-var-init=zero'", Fault::Compiler),
+            (
+                "gcc: error: unrecognized command-line option \u{2018}-fmin-function-alignment=16\u{2019}",
+                Fault::Compiler,
+            ),
+            ("/bin/sh: 1: cc: not found", Fault::Compiler),
+            ("*** Failed PREEMPT_RT sanity check. Bailing out! ***", Fault::RealTime),
+            ("ERROR: Kernel configuration is invalid.", Fault::Headers),
+            ("cc1: internal compiler error: Segmentation fault", Fault::Crash),
+            ("nvidia/nv.c:26:10: fatal error: os-interface.h: No such file or directory", Fault::Source),
+            ("ERROR: modpost: nvidia: sizeof(struct of_device_id)=196 is not a modulo", Fault::Source),
+            ("nvidia/nv-mmap.c: error: implicit declaration of function", Fault::Source),
+        ] {
+            assert_eq!(fault(line), Some((expected, line)), "{line}");
+        }
+        assert_eq!(fault("warning: the compiler differs from the one used to build the kernel"), None);
+    }
+
+    #[test]
+    fn the_compiler_of_a_kernel_is_in_its_version() {
+        let of = |version: &str| {
+            let host = json!({ "version": 1, "os": "linux", "files": { "/proc/version": version } });
+            compiler_of_kernel(&Host::from_value(host).unwrap().0)
+        };
+        let ubuntu = "Linux version 6.5.0-18-generic (buildd@lcy02) (x86_64-linux-gnu-gcc-12 (Ubuntu 12.3.0-1ubuntu1~22.04) 12.3.0, GNU ld";
+        assert_eq!(of(ubuntu).as_deref(), Some("gcc-12"));
+        assert_eq!(of("Linux version 6.12 (debian-kernel@lists.debian.org) (x86_64-linux-gnu-gcc-14 (Debian 14.2.0-19) 14.2.0").as_deref(), Some("gcc-14"));
+        assert_eq!(
+            of("Linux version 6.18.2-arch2-1 (linux@archlinux) (gcc (GCC) 15.2.1 20251112, GNU ld"),
+            None
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_log_is_read(log in "(gcc|cc|: |error|fatal |ERROR|modpost:|not found|PREEMPT_RT|\\PC|\n){0,40}") {
+            let _ = fault(&log);
+        }
+    }
+}

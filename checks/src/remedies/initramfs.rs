@@ -1,0 +1,28 @@
+//! The command that writes the initramfs of every kernel again. It has copies of modules and of the files in
+//! /etc/modprobe.d, and is read before the disk is.
+
+use crate::facts::{Family, Host};
+
+/// The command, if the distribution is a known one that lets its user do it.
+pub(crate) fn rebuild(host: &Host) -> Option<&'static str> {
+    let exists = |path: &str| host.exists(path) == Ok(true);
+    if exists("/run/ostree-booted") {
+        return None;
+    }
+    Some(match host.family()? {
+        Family::Ubuntu | Family::OnUbuntu | Family::Debian | Family::Nvidia => {
+            "sudo update-initramfs -u -k all"
+        }
+        Family::Leap | Family::Tumbleweed if exists("/usr/bin/sdbootutil") => {
+            "sudo sdbootutil add-all-kernels --no-reuse-initrd"
+        }
+        Family::Fedora | Family::RedHat | Family::Amazon | Family::Leap | Family::Tumbleweed => {
+            "sudo dracut --regenerate-all --force"
+        }
+        // EndeavourOS has this in place of mkinitcpio.
+        Family::Arch if exists("/usr/bin/dracut-rebuild") => "sudo dracut-rebuild",
+        Family::Arch => "sudo mkinitcpio -P",
+        Family::Void => "sudo xbps-reconfigure -fa",
+        Family::NixOs | Family::Alpine => return None,
+    })
+}

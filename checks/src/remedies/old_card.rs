@@ -1,0 +1,100 @@
+//! The proprietary driver of branch 580, the last for Maxwell, Pascal and Volta. Distributions whose usual package
+//! has a newer branch, or the open module, have another one for these cards.
+
+use super::generation::Generation;
+use super::image;
+use super::install_driver::{LAST_FOR_OLD_CARDS, install_for, rpm_fusion};
+use crate::facts::{Distribution, Family, Host};
+
+/// Its packages in RPM Fusion, whose `akmod-nvidia` no longer supports these cards.
+const OF_FUSION: [&str; 2] = ["akmod-nvidia-580xx", "xorg-x11-drv-nvidia-580xx-cuda"];
+
+/// The commands that install it where no driver is, on a distribution with a package of its own for it.
+pub(super) fn install(host: &Host, family: Family, distribution: &Distribution) -> Option<Vec<String>> {
+    let packages = OF_FUSION.join(" ");
+    Some(match family {
+        // Pop's own package, system76-driver-nvidia, brings the open module.
+        Family::OnUbuntu => {
+            vec!["sudo apt update".to_owned(), format!("sudo apt install nvidia-driver-{LAST_FOR_OLD_CARDS}")]
+        }
+        Family::Fedora if is_immutable(host) => match image::of(host) {
+            Some(image) => image.commands_for_old_cards(),
+            None => rpm_fusion("sudo rpm-ostree install")
+                .into_iter()
+                .chain([
+                    format!("sudo rpm-ostree install {packages}"),
+                    "sudo rpm-ostree kargs --append=rd.driver.blacklist=nouveau,nova_core \
+                     --append=modprobe.blacklist=nouveau,nova_core"
+                        .to_owned(),
+                ])
+                .collect(),
+        },
+        Family::Fedora => {
+            // Nobara has these packages in its own repository.
+            let repository = (distribution.id == "fedora").then(|| rpm_fusion("sudo dnf install"));
+            repository.into_iter().flatten().chain([format!("sudo dnf install {packages}")]).collect()
+        }
+        Family::Arch if distribution.id == "cachyos" => {
+            let kernel = host.kernel_release().unwrap_or_default();
+            let headers = super::arch::package(host, &kernel);
+            vec![format!("sudo pacman -Syu nvidia-580xx-dkms nvidia-580xx-utils {headers}-headers")]
+        }
+        Family::Void => vec![
+            "sudo xbps-install -Su void-repo-nonfree".to_owned(),
+            "sudo xbps-install -S nvidia580".to_owned(),
+        ],
+        _ => return None,
+    })
+}
+
+/// The commands that put it in the place of another driver.
+pub(crate) fn replace(host: &Host) -> Vec<String> {
+    let old = || install_for(host, Some(Generation::BeforeTuring));
+    if host.is_container() {
+        return Vec::new();
+    }
+    match host.family() {
+        Some(Family::Ubuntu | Family::OnUbuntu) => {
+            vec![format!("sudo apt install nvidia-driver-{LAST_FOR_OLD_CARDS}")]
+        }
+        Some(Family::Fedora) if is_immutable(host) => match image::of(host) {
+            Some(image) => image.commands_for_old_cards(),
+            None => {
+                let added: Vec<String> = OF_FUSION.iter().map(|name| format!("--install={name}")).collect();
+                let added = added.join(" ");
+                vec![format!("sudo rpm-ostree uninstall akmod-nvidia xorg-x11-drv-nvidia-cuda {added}")]
+            }
+        },
+        // The two drivers conflict.
+        Some(Family::Fedora) => {
+            let remove = "sudo dnf remove 'akmod-nvidia*' 'kmod-nvidia*' 'xorg-x11-drv-nvidia*'".to_owned();
+            [remove].into_iter().chain(old()).collect()
+        }
+        Some(Family::Void) => ["sudo xbps-remove nvidia".to_owned()].into_iter().chain(old()).collect(),
+        _ => old(),
+    }
+}
+
+/// What to write before the commands, or instead of them.
+pub(crate) fn advice(host: &Host) -> Option<&'static str> {
+    Some(match host.family()? {
+        Family::NixOs => {
+            "in configuration.nix set `hardware.nvidia.package = config.boot.kernelPackages.nvidiaPackages.legacy_580;` and \
+             `hardware.nvidia.open = false;` (and `nixpkgs.config.allowUnfree = true;`, `hardware.graphics.enable = true;` and \
+             `services.xserver.videoDrivers = [ \"nvidia\" ];`, if they are not there yet), apply it, and restart"
+        }
+        Family::Arch if !host.distribution().is_ok_and(|of| of.id == "cachyos" || of.id == "manjaro") => {
+            "remove the installed package of NVIDIA's newer module, then install nvidia-580xx-dkms and nvidia-580xx-utils of the \
+             AUR (`yay -S nvidia-580xx-dkms nvidia-580xx-utils`) and the headers of your kernel, and restart"
+        }
+        Family::Fedora => match image::of(host) {
+            Some(image) => image.advice_for_old_cards(),
+            None => return None,
+        },
+        _ => return None,
+    })
+}
+
+fn is_immutable(host: &Host) -> bool {
+    host.exists("/run/ostree-booted") == Ok(true)
+}
