@@ -183,4 +183,19 @@ pub(super) const ROWS: &[Entry] = &[
         fix: None,
         detects: &[],
     },
+    Entry {
+        id: "system.unclean-restart",
+        area: Area::System,
+        status: Status::Warning,
+        title: "The machine went off without shutting down",
+        cause: "a machine that switches off under load has no time to write why: mostly its power supply cannot deliver \
+                the short peaks of the GPU, or a plug of the card is loose; heat and power cuts do the same",
+        remedy: Some(
+            "lower the power limit of the GPU, or its highest clock (`sudo nvidia-smi -lgc 0,1500`), which cuts the peaks; \
+             use a cable of its own for each power socket of the card, look at the temperatures, and if it happens again \
+             use a stronger power supply; then continue the run with `yolo train --resume`",
+        ),
+        fix: None,
+        detects: &[],
+    },
 ];

@@ -1,6 +1,7 @@
 //! Disk and data set.
 
 mod data_set;
+mod dead_mount;
 mod failing;
 mod filesystem;
 mod images;
@@ -23,6 +24,7 @@ use super::Check;
 pub(super) const CHECKS: &[&Check] = &[
     &space::CHECK,
     &temporary::CHECK,
+    &dead_mount::CHECK,
     &data_set::CHECK,
     &labels::CHECK,
     &images::CHECK,

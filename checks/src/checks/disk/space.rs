@@ -70,7 +70,7 @@ pub(super) fn is_reported_elsewhere(host: &Host, space: &FileSystem) -> bool {
 }
 
 /// A file system that the kernel made read-only because it found errors on it.
-fn damaged(host: &Host, finding: Finding, kind: &str) -> Finding {
+pub(super) fn damaged(host: &Host, finding: Finding, kind: &str) -> Finding {
     let finding = finding.because(
         "the kernel found errors in this file system and stopped writing to it, so that they do not spread",
     );

@@ -11,6 +11,7 @@ mod platform;
 mod raise_limit;
 mod remove_ipc;
 mod tasks;
+mod unclean_restart;
 
 use super::Check;
 
@@ -24,4 +25,5 @@ pub(super) const CHECKS: &[&Check] = &[
     &numa::CHECK,
     &battery::CHECK,
     &cpu_busy::CHECK,
+    &unclean_restart::CHECK,
 ];
