@@ -67,7 +67,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             }
         }
     }
-    let mut findings: Vec<Finding> = missing(host, &set, &lost).into_iter().collect();
+    let dangling = super::dangling::finding(host, &set);
+    let mut findings: Vec<Finding> = dangling.or_else(|| missing(host, &set, &lost)).into_iter().collect();
     if findings.is_empty() {
         findings.extend(["train", "val"].into_iter().find_map(|split| unusable(host, &set, split)));
     }

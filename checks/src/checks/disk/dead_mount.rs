@@ -210,14 +210,21 @@ fn with_remedy(host: &Host, finding: Finding, fault: DriveFault, path: &str) -> 
         let again = if is_in_fstab() {
             format!("mount it again with `mount {at}`")
         } else if program == "sshfs" {
-            "mount it again with `sshfs -o reconnect,ServerAliveInterval=15`, which survives a lost connection".to_owned()
+            "mount it again with options that survive a lost connection".to_owned()
         } else {
             format!("start {program} again with the options of before")
         };
         let finding = finding.remedy(format!(
             "remove the dead mount, then {again}; better copy the data set to a disk of this machine before the run"
         ));
-        return if point.is_some() { finding.command(format!("fusermount -uz {at}")) } else { finding };
+        let Some(mount) = mount else { return finding };
+        let finding = finding.command(format!("fusermount -uz {at}"));
+        return if program == "sshfs" && !is_in_fstab() {
+            let source = quote(&mount.source);
+            finding.command(format!("sshfs -o reconnect,ServerAliveInterval=15 {source} {at}"))
+        } else {
+            finding
+        };
     }
     let cause = match fault {
         DriveFault::Stale => {

@@ -92,7 +92,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             let fault = lines.iter().filter_map(|line| fault_of(line)).min().unwrap_or(Fault::Other);
             let kind = space.and_then(|space| space.kind).unwrap_or_default();
             let finding = lines.into_iter().take(3).fold(Finding::new("disk.failing", title), Finding::seen);
-            return Ok(vec![with_remedy(host, finding, fault, &disk, &kind)]);
+            let is_usb = is_of_usb(host, &folder);
+            return Ok(vec![with_remedy(host, finding, fault, is_usb, &kind)]);
         }
         if let Some(finding) = degraded(host, &folder, what).or_else(|| by_smart(host, &folder, what)) {
             return Ok(vec![finding]);
@@ -116,8 +117,7 @@ fn fault_of(line: &str) -> Option<Fault> {
     WORDS.iter().find(|(words, _)| line.contains(words)).map(|(_, fault)| *fault)
 }
 
-fn with_remedy(host: &Host, finding: Finding, fault: Fault, disk: &str, kind: &str) -> Finding {
-    let is_usb = path_of(host, disk).is_some_and(|path| path.contains("/usb"));
+fn with_remedy(host: &Host, finding: Finding, fault: Fault, is_usb: bool, kind: &str) -> Finding {
     if is_usb && !matches!(fault, Fault::Medium | Fault::FileSystem) {
         return finding
             .because("the connection to a USB disk breaks off; ranks then hang in the kernel, or checkpoints cannot be written")
@@ -128,7 +128,7 @@ fn with_remedy(host: &Host, finding: Finding, fault: Fault, disk: &str, kind: &s
     }
     match fault {
         // The host of a virtual machine or container has the disk.
-        Fault::Asleep if disk.starts_with("nvme") && host.place() == Place::Machine && !host.is_virtual_machine() => finding
+        Fault::Asleep if host.place() == Place::Machine && !host.is_virtual_machine() => finding
             .because("the NVMe disk stopped answering: often it does not wake up from a power saving state, sometimes it fails")
             .remedy(
                 "turn the power saving of the disk off on the kernel's command line, \
@@ -254,6 +254,11 @@ fn volume_of(host: &Host, folder: &str) -> Option<String> {
     let link = host.link(&source).ok().flatten();
     let name = link.as_deref().unwrap_or(&source);
     name.rsplit('/').next().map(ToOwned::to_owned)
+}
+
+/// Whether one of a folder's disks is connected by USB.
+fn is_of_usb(host: &Host, folder: &str) -> bool {
+    host.disks_of(folder).iter().any(|disk| path_of(host, disk).is_some_and(|path| path.contains("/usb")))
 }
 
 /// Where the kernel has a disk: `../devices/pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda`.

@@ -1,13 +1,16 @@
 //! Disk and data set.
 
+mod dangling;
 mod data_set;
 mod dead_mount;
 mod failing;
 mod filesystem;
 mod images;
 mod inodes;
+mod label_names;
 mod labels;
 mod lustre;
+mod make_room;
 mod new_folders;
 mod own_folders;
 mod remote;

@@ -174,7 +174,10 @@ fn finding_of(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> O
         return Some(finding);
     }
     let title = format!("{} free for {purpose}", format::bytes(free));
-    let full = || Finding::new("disk.full", format!("only {title}{}", place(space, folder)));
+    let full = || {
+        let finding = Finding::new("disk.full", format!("only {title}{}", place(space, folder)));
+        super::make_room::with_remedy(host, finding, space, folder)
+    };
     let finding = match free {
         bytes if bytes < LEAST => full(),
         bytes if bytes < COMFORTABLE => full().status(Status::Warning),

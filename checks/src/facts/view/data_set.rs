@@ -279,6 +279,13 @@ impl DataSet {
         }
     }
 
+    /// How many numbers follow a box in labels with key points, by `kpt_shape: [17, 3]`.
+    pub(crate) fn key_points(&self) -> Option<usize> {
+        let shape = self.keys.get("kpt_shape")?.as_array()?;
+        let size = |at: usize| usize::try_from(shape.get(at)?.as_u64()?).ok();
+        size(0)?.checked_mul(size(1)?).filter(|count| *count > 0)
+    }
+
     /// A key of `names` that is out of range: classes are numbered from 0 without gaps.
     pub(crate) fn misnumbered(&self) -> Option<&str> {
         let Some(Value::Object(names)) = self.keys.get("names") else { return None };
