@@ -4,12 +4,17 @@ mod battery;
 mod clock;
 mod cpu;
 mod cpu_busy;
+mod cpu_unstable;
+mod hardware_errors;
 pub(super) mod leftovers;
 mod limits;
+mod logind;
 mod numa;
 mod platform;
 mod raise_limit;
 mod remove_ipc;
+mod session_end;
+mod sleeps;
 mod tasks;
 mod unclean_restart;
 
@@ -26,4 +31,8 @@ pub(super) const CHECKS: &[&Check] = &[
     &battery::CHECK,
     &cpu_busy::CHECK,
     &unclean_restart::CHECK,
+    &hardware_errors::CHECK,
+    &cpu_unstable::CHECK,
+    &sleeps::CHECK,
+    &session_end::CHECK,
 ];
