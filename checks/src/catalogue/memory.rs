@@ -75,7 +75,7 @@ pub(super) const ROWS: &[Entry] = &[
         id: "memory.oomd",
         area: Area::Memory,
         status: Status::Warning,
-        title: "systemd-oomd killed programs",
+        title: "systemd-oomd or another service killed programs",
         cause: "systemd-oomd ends whole groups of programs, such as a terminal with all that runs in it, when \
                 memory is short for some seconds; a run that it ends leaves no message",
         remedy: Some(

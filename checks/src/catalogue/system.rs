@@ -183,4 +183,78 @@ pub(super) const ROWS: &[Entry] = &[
         fix: None,
         detects: &[],
     },
+    Entry {
+        id: "system.unclean-restart",
+        area: Area::System,
+        status: Status::Warning,
+        title: "The machine went off without shutting down",
+        cause: "a machine that switches off under load has no time to write why: mostly its power supply cannot deliver \
+                the short peaks of the GPU, or a plug of the card is loose; heat and power cuts do the same",
+        remedy: Some(
+            "lower the power limit of the GPU, or its highest clock (`sudo nvidia-smi -lgc 0,1500`), which cuts the peaks; \
+             use a cable of its own for each power socket of the card, look at the temperatures, and if it happens again \
+             use a stronger power supply; then continue the run with `yolo train --resume`",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "system.hardware-errors",
+        area: Area::System,
+        status: Status::Warning,
+        title: "The CPU or the memory reports errors",
+        cause: "a defective memory module or CPU, or one that runs too fast or with too little voltage, computes wrong \
+                numbers, ends programs with \"Segmentation fault\", or restarts the machine",
+        remedy: Some(
+            "set the firmware (BIOS) to its defaults, without overclocking, XMP or EXPO and without lower voltages, and update \
+             it; test the memory with memtest86+ for a night, module by module, and replace the module that fails; if the \
+             memory is good, it is the CPU or the power supply",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "system.cpu-unstable",
+        area: Area::System,
+        status: Status::Info,
+        title: "The CPU has a microcode that makes it unstable",
+        cause: "Intel's fast desktop CPUs of the 13th and 14th generation ask for too high a voltage until microcode 0x12b, \
+                which damages them over time: programs then crash under load, with \"Segmentation fault\" or wrong results",
+        remedy: Some(
+            "update the firmware (BIOS) of the board to one with microcode 0x12b or newer, and choose \"Intel Default \
+             Settings\" in it; if programs crash afterwards too, the CPU is damaged: Intel replaces it under an extended \
+             warranty",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "system.sleeps",
+        area: Area::System,
+        status: Status::Warning,
+        title: "The machine goes to sleep during a run",
+        cause: "a desktop puts a machine to sleep that nobody uses, also while a program computes or over SSH; the run then \
+                stands still, and CUDA often fails after the machine wakes up",
+        remedy: Some(
+            "start the run so that the machine stays awake, or switch the automatic suspend off: in the desktop's settings \
+             (Power), on a server with `systemctl mask sleep.target suspend.target hibernate.target hybrid-sleep.target`; the \
+             login screen of GNOME has a setting of its own, `sudo -u gdm dbus-run-session gsettings set …`; a laptop whose lid \
+             is closed stays awake with `HandleLidSwitch=ignore` in /etc/systemd/logind.conf",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "system.session-ends",
+        area: Area::System,
+        status: Status::Warning,
+        title: "A run ends with this session",
+        cause: "programs that were started in a session end with it, when the connection breaks off or the window is closed",
+        remedy: Some(
+            "start the run in `tmux` or `screen`, to which you can return after the connection was lost: `tmux new -s train`, \
+             later `tmux attach -t train`",
+        ),
+        fix: None,
+        detects: &[],
+    },
 ];

@@ -2,7 +2,8 @@
 
 use crate::checks::{Answer, Check};
 use crate::facts::view::data_set::{DataSet, Described, drive_path, is_absolute, join, parent, sample};
-use crate::facts::{Host, PathKind, Unknown};
+use crate::facts::view::drive_fault::DriveFault;
+use crate::facts::{Host, PathKind};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
@@ -10,7 +11,7 @@ use yolo_base::format;
 
 pub(super) static CHECK: Check = Check {
     question: "Does the run's data set exist?",
-    reports: &["disk.data-set", "disk.data-missing", "disk.data-yaml", "disk.io-error"],
+    reports: &["disk.data-set", "disk.data-missing", "disk.data-yaml"],
     preflight: true,
     run,
 };
@@ -18,7 +19,8 @@ pub(super) static CHECK: Check = Check {
 fn run(host: &Host, intent: &Intent) -> Answer {
     let Some(name) = &intent.data else { return Ok(Vec::new()) };
     let described = match host.data_set(name) {
-        Err(why) if is_failing(&why) => return Ok(vec![failing(host, name, &why)]),
+        // Another check reports a drive that does not answer.
+        Err(why) if DriveFault::of(&why.0).is_some() => return Ok(Vec::new()),
         described => described?,
     };
     let set = match described {
@@ -57,12 +59,16 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let mut lost = Vec::new();
     for split in ["train", "val"] {
         for entry in set.entries(split).into_iter().filter(|entry| !entry.contains(['*', '?', '['])) {
-            if set.place(host, &entry)?.is_none() {
-                lost.push((split, entry));
+            match set.place(host, &entry) {
+                Ok(Some(_)) => {}
+                Ok(None) => lost.push((split, entry)),
+                Err(why) if DriveFault::of(&why.0).is_some() => return Ok(Vec::new()),
+                Err(why) => return Err(why),
             }
         }
     }
-    let mut findings: Vec<Finding> = missing(host, &set, &lost).into_iter().collect();
+    let dangling = super::dangling::finding(host, &set);
+    let mut findings: Vec<Finding> = dangling.or_else(|| missing(host, &set, &lost)).into_iter().collect();
     if findings.is_empty() {
         findings.extend(["train", "val"].into_iter().find_map(|split| unusable(host, &set, split)));
     }
@@ -89,25 +95,6 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.push(Finding::ok("disk.data-set", format!("the data set {name} exists{images}")));
     }
     Ok(findings)
-}
-
-/// The system's words for a disk or a network drive that does not answer.
-fn is_failing(why: &Unknown) -> bool {
-    why.0.to_lowercase().contains("input/output error")
-}
-
-/// A data set on a drive that fails.
-fn failing(host: &Host, name: &str, why: &Unknown) -> Finding {
-    let finding = Finding::new("disk.io-error", format!("the data set {name} cannot be read: {}", why.0));
-    match host.is_wsl2() {
-        Ok(true) if name.starts_with("/mnt/") => finding
-            .because(
-                "WSL's connection to the Windows drive fails, which virtiofs of pre-releases is known for",
-            )
-            .remedy("shut WSL down from Windows and start it again; keep data on WSL's own disk")
-            .command("wsl.exe --shutdown"),
-        _ => finding,
-    }
 }
 
 /// A YAML file that this user may not read, because of its own permissions or those of a parent folder.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use yolo_base::format;
 
 use super::label_encoding::{self, Encoding};
-use super::unreadable;
+use super::{label_names, unreadable};
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::facts::view::data_set::{DataSet, Described, label_of, parent, sample};
@@ -48,7 +48,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     for image in sample(&images.paths) {
         let file = label_of(image);
         match host.file(&file) {
-            Ok(Some(bytes)) => seen.read(&file, &bytes, set.classes()),
+            Ok(Some(bytes)) => seen.read(&file, &bytes, set.classes(), set.key_points()),
             Ok(None) => seen.missing.push(file),
             Err(why) if unreadable::is_refused(host, &file, Some(&why)) => refused.push(file),
             Err(_) => {}
@@ -65,7 +65,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     if seen.files == 0 {
-        let finding = no_labels(host, &set, &seen.missing[0], seen.missing.len());
+        let finding = no_labels(host, &set, &seen.missing);
         return Ok(vec![in_another_format(&images.others).map_or(finding.clone(), |(file, name)| {
             finding.seen(file).remedy(format!(
                 "export the annotations, which are in the format {name}, in YOLO format: one .txt file per image, such as {}",
@@ -156,7 +156,8 @@ fn validation_without_labels(host: &Host, set: &DataSet) -> Option<Finding> {
 }
 
 /// None of the sampled images has labels: they are elsewhere.
-fn no_labels(host: &Host, set: &DataSet, first: &str, looked: usize) -> Finding {
+fn no_labels(host: &Host, set: &DataSet, missing: &[String]) -> Finding {
+    let (first, looked) = (missing.first().map_or("", String::as_str), missing.len());
     let title =
         format!("no labels were found for {} of {}", format::count(looked, "sampled image"), set.yaml);
     let finding = Finding::new("disk.labels-missing", title).seen(format!("{first} does not exist"));
@@ -165,6 +166,10 @@ fn no_labels(host: &Host, set: &DataSet, first: &str, looked: usize) -> Finding 
         "move the label files to {folder}, one .txt file per image with \
                                           the same name"
     ));
+    let explained = label_names::explain(host, &finding, missing);
+    if let Some(explained) = explained.or_else(|| label_names::in_other_folders(host, &finding, first)) {
+        return explained;
+    }
     let Some(above) = folder.rfind("/labels").map(|at| folder[..at].to_owned()) else { return finding };
     let names = host.folder(&above).ok().flatten().unwrap_or_default();
     let like = |name: &&String| {
@@ -207,6 +212,8 @@ struct Seen {
     columns: Vec<String>,
     /// How many of `columns` are a box with a sixth number from 0 to 1.
     with_confidence: usize,
+    /// Boxes with key points after them.
+    key_points: Vec<String>,
     range: Vec<String>,
     flat: Vec<String>,
     twice: Vec<String>,
@@ -217,7 +224,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn read(&mut self, file: &str, bytes: &[u8], classes: Option<usize>) {
+    fn read(&mut self, file: &str, bytes: &[u8], classes: Option<usize>, points: Option<usize>) {
         if self.files == 0 {
             file.clone_into(&mut self.first);
         }
@@ -236,6 +243,10 @@ impl Seen {
             let place = format!("{file}, line {}: {}", number + 1, line.trim());
             let words: Vec<&str> = line.split_whitespace().collect();
             let numbers: Option<Vec<f64>> = words.iter().map(|word| word.parse().ok()).collect();
+            if numbers.as_ref().is_some_and(|numbers| has_key_points(numbers, points)) {
+                self.key_points.push(place);
+                continue;
+            }
             // Five columns are a box; a class and at least three points are a polygon.
             let is_box = words.len() == 5;
             let is_polygon = words.len() >= 7 && words.len() % 2 == 1;
@@ -264,18 +275,34 @@ impl Seen {
         }
     }
 
+    /// A finding about lines of the sampled files, if there are any.
+    fn finding(
+        &self,
+        id: &'static str,
+        places: &[String],
+        one: &str,
+        many: &str,
+        what: &str,
+    ) -> Option<Finding> {
+        let first = places.first()?;
+        let files = format::count(self.files, "sampled label file");
+        let verb = if places.len() == 1 { one } else { many };
+        let title = format!("{} in {files} {verb} {what}", format::count(places.len(), "line"));
+        Some(Finding::new(id, title).seen(first.clone()))
+    }
+
     fn findings(&self, set: &DataSet) -> Vec<Finding> {
         let classes = set.classes();
         let mut findings = Vec::new();
-        let mut add = |id: &'static str, places: &[String], one: &str, many: &str, what: String| {
-            let Some(first) = places.first() else { return };
-            let files = format::count(self.files, "sampled label file");
-            let verb = if places.len() == 1 { one } else { many };
-            let title = format!("{} in {files} {verb} {what}", format::count(places.len(), "line"));
-            findings.push(Finding::new(id, title).seen(first.clone()));
-        };
         let last = classes.unwrap_or(0).saturating_sub(1);
         let columns = "not in YOLO format (a class and four numbers)".to_owned();
+        let points = "key points after the box, which are for pose estimation";
+        if let Some(finding) = self.finding("disk.labels-columns", &self.key_points, "has", "have", points) {
+            return vec![without_key_points(finding, &self.first)];
+        }
+        let mut add = |id: &'static str, places: &[String], one: &str, many: &str, what: String| {
+            findings.extend(self.finding(id, places, one, many, &what));
+        };
         add("disk.labels-columns", &self.columns, "is", "are", columns);
         add("disk.labels-class", &self.class, "has", "have", format!("a class outside 0 to {last}"));
         add("disk.labels-range", &self.range, "has", "have", "a box outside 0 to 1".to_owned());
@@ -348,6 +375,38 @@ impl Seen {
         (highest >= names && highest < names + 10)
             .then(|| format!("{}, or export the labels again", missing(highest + 1)))
     }
+}
+
+/// Whether a line is a box with key points after it: as many as the YAML file says, or points of three numbers each, the
+/// third of which says whether the point is visible (0, 1 or 2).
+fn has_key_points(numbers: &[f64], points: Option<usize>) -> bool {
+    let Some(rest) = numbers.get(5..).filter(|rest| !rest.is_empty()) else { return false };
+    if let Some(points) = points {
+        return rest.len() == points;
+    }
+    let visible = || rest.iter().skip(2).step_by(3);
+    let is_whole = rest.len() >= 9 && rest.len().is_multiple_of(3);
+    // 2 is no coordinate, so that this is no polygon.
+    is_whole && visible().all(|one| [0.0, 1.0, 2.0].contains(one)) && visible().any(|one| *one == 2.0)
+}
+
+/// How to keep the boxes of such labels.
+fn without_key_points(finding: Finding, first: &str) -> Finding {
+    let folder = parent(first).unwrap_or_default();
+    let labels = folder.rfind("/labels").map_or(folder.clone(), |at| format!("{}/labels", &folder[..at]));
+    let finding = finding
+        .because("yolo trains boxes: it would read the numbers after a box as corners of a polygon, or refuse them")
+        .remedy(
+            "keep the first five numbers of each line, in a copy of the labels: a class and a box (`kpt_shape` and `flip_idx` in \
+             the YAML file are not needed)",
+        );
+    if !labels.starts_with('/') {
+        return finding;
+    }
+    let five = "s/^[[:space:]]*(([^[:space:]]+[[:space:]]+){4}[^[:space:]]+).*/\\1/";
+    finding
+        .command(format!("cp -r {} {}", quote(&labels), quote(&format!("{labels}-with-key-points"))))
+        .command(format!("find {} -name '*.txt' -exec sed -i -E '{five}' {{}} +", quote(&labels)))
 }
 
 /// The classes used in a label file.

@@ -1,13 +1,17 @@
 //! Disk and data set.
 
+mod dangling;
 mod data_set;
+mod dead_mount;
 mod failing;
 mod filesystem;
 mod images;
 mod inodes;
 mod label_encoding;
+mod label_names;
 mod labels;
 mod lustre;
+mod make_room;
 mod new_folders;
 mod own_folders;
 mod quota;
@@ -25,6 +29,7 @@ use super::Check;
 pub(super) const CHECKS: &[&Check] = &[
     &space::CHECK,
     &temporary::CHECK,
+    &dead_mount::CHECK,
     &data_set::CHECK,
     &labels::CHECK,
     &images::CHECK,

@@ -68,7 +68,7 @@ pub(super) fn is_reported_elsewhere(host: &Host, space: &FileSystem) -> bool {
 }
 
 /// A file system that the kernel made read-only because it found errors on it.
-fn damaged(host: &Host, finding: Finding, kind: &str) -> Finding {
+pub(super) fn damaged(host: &Host, finding: Finding, kind: &str) -> Finding {
     let finding = finding.because(
         "the kernel found errors in this file system and stopped writing to it, so that they do not spread",
     );
@@ -173,7 +173,10 @@ fn finding_of(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> O
         return Some(finding);
     }
     let title = format!("{} free for {purpose}", format::bytes(free));
-    let full = || Finding::new("disk.full", format!("only {title}{}", place(space, folder)));
+    let full = || {
+        let finding = Finding::new("disk.full", format!("only {title}{}", place(space, folder)));
+        super::make_room::with_remedy(host, finding, space, folder)
+    };
     let finding = match free {
         bytes if bytes < LEAST => full(),
         bytes if bytes < COMFORTABLE => full().status(Status::Warning),

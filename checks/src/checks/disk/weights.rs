@@ -1,8 +1,9 @@
 //! Whether the run's weights are a checkpoint. The first and last bytes show whether the file is a
 //! truncated download, a web page or a Git LFS pointer.
 
+use crate::checks::run::resume;
 use crate::checks::{Answer, Check};
-use crate::facts::view::data_set::join;
+use crate::facts::view::data_set::{join, parent};
 use crate::facts::{Fact, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
@@ -18,6 +19,9 @@ pub(super) static CHECK: Check = Check {
 };
 
 fn run(host: &Host, intent: &Intent) -> Answer {
+    if let Some(finding) = broken_checkpoint(host, intent) {
+        return Ok(vec![finding]);
+    }
     let Some(name) = intent.weights.as_deref().filter(|name| !name.trim().is_empty()) else {
         return Ok(Vec::new());
     };
@@ -60,6 +64,35 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }])
 }
 
+/// A checkpoint that is to be resumed and is not whole: the disk was full when it was written, or the machine went off.
+fn broken_checkpoint(host: &Host, intent: &Intent) -> Option<Finding> {
+    let path = resume::checkpoint(host, intent)?;
+    let fault = fault_of(&host.head(&path).ok()??, || host.tail(&path)).ok()??;
+    let title = format!("the checkpoint {path} cannot be read: {}", fault.why);
+    let finding = Finding::new("disk.weights-broken", title)
+        .because("the disk was full while it was written, or the machine went off: what it held is lost")
+        .remedy("free some space if the disk is full, and start a new run from other weights of this run, or from the beginning");
+    let folder = parent(&path)?;
+    let names = host.folder(&folder).ok().flatten().unwrap_or_default();
+    let mut others = vec!["best.pt".to_owned()];
+    others.extend(names.iter().filter(|name| name.starts_with("epoch") && name.ends_with(".pt")).cloned());
+    let is_whole = |path: &String| {
+        let head = host.head(path).ok().flatten();
+        head.is_some_and(|head| matches!(fault_of(&head, || host.tail(path)), Ok(None)))
+    };
+    let changed = |path: &String| host.stat(path).ok().flatten().and_then(|stat| stat.modified);
+    let best = others.iter().map(|name| join(&folder, name)).filter(is_whole).max_by_key(changed);
+    Some(match best {
+        Some(best) => finding
+            .remedy(format!(
+                "free some space if the disk is full, and start a new run from {best}, which is whole: the optimizer's state is \
+                 lost, the weights are not"
+            ))
+            .command(format!("yolo train --weights {} …", quote(&best))),
+        None => finding,
+    })
+}
+
 /// A checkpoint that is whole, and by its name of a model that this program does not have.
 fn wrong_model(path: &str, remedy: String) -> Finding {
     Finding::new(
@@ -95,6 +128,7 @@ fn fault_of(head: &[u8], tail: impl FnOnce() -> Fact<Option<Vec<u8>>>) -> Fact<O
     let fault = |why| Ok(Some(Fault { why, remedy: None }));
     match head {
         [] => fault("it is empty"),
+        _ if head.iter().all(|byte| *byte == 0) => fault("it has nothing but zeros"),
         [b'P', b'K', 3, 4, ..] => match tail()? {
             Some(tail) if !has_directory(&tail) => fault("it is truncated"),
             _ => Ok(None),

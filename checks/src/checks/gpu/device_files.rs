@@ -17,6 +17,15 @@ pub(super) static CHECK: Check = Check {
 };
 
 const DEVICE: &str = "/dev/nvidia-uvm";
+/// The kernel's and systemd's words after waking up, of suspend and of hibernation, old and new.
+const WOKE: [&str; 6] = [
+    "PM: suspend exit",
+    "PM: hibernation: hibernation exit",
+    "PM: hibernation exit",
+    "PM: Finishing wakeup",
+    "System returned from sleep",
+    "Waking up from system sleep state",
+];
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     if intent.cpu
@@ -36,7 +45,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if is_there == Ok(false) {
         return Ok(missing(host).into_iter().collect());
     }
-    match (host.kernel_lines(&["PM: suspend exit", "PM: hibernation: hibernation exit"]).last(), is_there) {
+    match (host.kernel_lines(&WOKE).last(), is_there) {
         (Some(line), _) => Ok(vec![after_suspend(host, line)]),
         (None, Err(why)) => Err(why),
         (None, Ok(_)) => Ok(Vec::new()),

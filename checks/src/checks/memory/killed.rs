@@ -23,13 +23,16 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let log = match host.kernel_log() {
         Ok(log) => log,
-        Err(why) => return in_group(host, intent).map(|finding| vec![finding]).ok_or(why),
+        Err(why) => {
+            let counted = in_group(host, intent).or_else(|| counted(host, false));
+            return counted.map(|finding| vec![finding]).ok_or(why);
+        }
     };
     let kills: Vec<(&str, Kill)> = log.lines().filter_map(|line| Some((line, parse(line)?))).collect();
-    let of_a_run =
-        |name: &str| ["yolo", "python", "pt_", "torchrun"].iter().any(|word| name.starts_with(word));
-    let Some((line, last)) = kills.iter().rfind(|(_, kill)| of_a_run(&kill.name)) else {
-        return Ok(in_group(host, intent).into_iter().collect());
+    let Some((line, last)) = kills.iter().rfind(|(_, kill)| is_of_a_run(&kill.name)) else {
+        // The log may begin after the kill. It has no kills at all then.
+        let counted = || counted(host, true).filter(|_| kills.is_empty());
+        return Ok(in_group(host, intent).or_else(counted).into_iter().collect());
     };
     let held = last.held.map_or(String::new(), |bytes| format!(", which used {}", format::memory(bytes)));
     let title = format!("the kernel killed {} (process {}){held}: out of memory", last.name, last.pid);
@@ -43,6 +46,64 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Some(limit) => with_more(host, intent, finding.seen(limit.file.clone()), &limit),
         None => finding,
     }])
+}
+
+/// Whether a program of this name may be a run, or what a run was started in. The kernel keeps 15 letters.
+pub(super) fn is_of_a_run(name: &str) -> bool {
+    const NAMES: [&str; 10] = [
+        "yolo",
+        "python",
+        "pt_",
+        "torchrun",
+        "ipykernel",
+        "jupyter",
+        "ray::",
+        "accelerate",
+        "deepspeed",
+        "darknet",
+    ];
+    NAMES.iter().any(|word| name.starts_with(word))
+}
+
+/// Kills that the kernel counts without a name, where its log cannot be read: those of this user, or of all users
+/// of the machine, since its start.
+fn counted(host: &Host, has_log: bool) -> Option<Finding> {
+    let count_in = |file: &str| {
+        let text = host.text(file).ok().flatten()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("oom_kill "))?;
+        line.trim().parse::<usize>().ok()
+    };
+    let vmstat = "/proc/vmstat";
+    let all = count_in(vmstat).filter(|count| *count > 0)?;
+    let groups = host.text("/proc/self/cgroup").ok().flatten().unwrap_or_default();
+    let of_user = groups.lines().find_map(|line| {
+        let (_, rest) = line.split_once("/user.slice/")?;
+        Some(format!("/sys/fs/cgroup/user.slice/{}/memory.events", rest.split('/').next()?))
+    });
+    let own = of_user.and_then(|file| Some((count_in(&file)?, file)));
+    let where_ = if host.is_container() { "on the host of this container" } else { "on this machine" };
+    let (count, whose, file) = match own {
+        // They were all of others.
+        Some((0, _)) => return None,
+        Some((count, file)) => (count, "of this user ".to_owned(), file),
+        None => (all, String::new(), vmstat.to_owned()),
+    };
+    let title = format!(
+        "the kernel has killed {} {whose}{where_} since its start: out of memory",
+        format::count_of(count, "process", "processes")
+    );
+    let finding = Finding::new("memory.killed", title).seen(file.clone());
+    let finding =
+        if has_log || file == vmstat { finding.status(crate::status::Status::Info) } else { finding };
+    let finding = finding.remedy(
+        "if a run only reported \"Killed\" or that a rank disappeared, it was one of them: train with a smaller --batch or \
+         --imgsz, or fewer --workers, or close other programs first; the kernel log names them",
+    );
+    Some(if host.is_own_machine() {
+        finding.command("sudo dmesg -T | grep -i 'killed process'")
+    } else {
+        finding
+    })
 }
 
 /// Processes that were killed because of the limit of this process's own control group: the kernel counts

@@ -7,7 +7,7 @@ mod gpu_memory;
 mod job_time;
 mod model;
 mod precision;
-mod resume;
+pub(super) mod resume;
 mod sync_bn;
 mod tasks;
 mod workers;

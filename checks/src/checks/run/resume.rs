@@ -78,6 +78,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
+/// The checkpoint that `--resume` names, or the newest; `None` if there is none, or nothing is to be resumed.
+pub(in crate::checks) fn checkpoint(host: &Host, intent: &Intent) -> Option<String> {
+    let named = intent.resume.as_ref()?;
+    let working = host.places().ok()?.working?;
+    if named.is_empty() { newest(host, &working) } else { given(host, &join(&working, named)) }.ok()?
+}
+
 /// Whether this is the folder of a run without a checkpoint, which starts again from the beginning.
 fn starts_again(host: &Host, path: &str) -> bool {
     let has = |file: &str| host.exists(&join(path, file)).unwrap_or(false);

@@ -4,13 +4,19 @@ mod battery;
 mod clock;
 mod cpu;
 mod cpu_busy;
+mod cpu_unstable;
+mod hardware_errors;
 pub(super) mod leftovers;
 mod limits;
+mod logind;
 mod numa;
 mod platform;
 mod raise_limit;
 mod remove_ipc;
+mod session_end;
+mod sleeps;
 mod tasks;
+mod unclean_restart;
 
 use super::Check;
 
@@ -24,4 +30,9 @@ pub(super) const CHECKS: &[&Check] = &[
     &numa::CHECK,
     &battery::CHECK,
     &cpu_busy::CHECK,
+    &unclean_restart::CHECK,
+    &hardware_errors::CHECK,
+    &cpu_unstable::CHECK,
+    &sleeps::CHECK,
+    &session_end::CHECK,
 ];

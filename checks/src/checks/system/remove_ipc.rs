@@ -36,13 +36,5 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 
 /// The last `RemoveIPC=` in logind's files applies; the default is on.
 fn removes(host: &Host) -> bool {
-    let folder = "/etc/systemd/logind.conf.d";
-    let parts = host.folder(folder).ok().flatten().unwrap_or_default();
-    let files = std::iter::once("/etc/systemd/logind.conf".to_owned());
-    let files = files.chain(parts.iter().map(|name| format!("{folder}/{name}")));
-    let texts: Vec<String> = files.filter_map(|file| host.text(&file).ok().flatten()).collect();
-    let lines = texts.iter().flat_map(|text| text.lines());
-    let mut values =
-        lines.filter_map(|line| line.trim().strip_prefix("RemoveIPC")?.trim_start().strip_prefix('='));
-    values.next_back().is_none_or(|value| !matches!(value.trim(), "no" | "false" | "0" | "off"))
+    super::logind::value(host, "RemoveIPC").is_none_or(|value| !super::logind::is_no(&value))
 }

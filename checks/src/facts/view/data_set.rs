@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::facts::answer::{Fact, KnownPaths, MOST_NAMES, PathKind, Unknown};
 use crate::facts::host::Host;
+use crate::facts::view::drive_fault::DriveFault;
 
 /// The data set that the program generates. This name always means that data set.
 const BUILT_IN: &str = "shapes";
@@ -85,8 +86,11 @@ impl Host {
                     return Ok(Described::Garbled(path, "it is a folder, not a YAML file".to_owned()));
                 }
                 // The drive fails, which says more than that the contents are unknown.
-                Err(_) if self.stat(&path).is_err_and(|why| why.0.contains("input/output error")) => {
-                    return Err(Unknown::because("input/output error"));
+                Err(why)
+                    if DriveFault::of(&why.0).is_some()
+                        || self.stat(&path).is_err_and(|why| DriveFault::of(&why.0).is_some()) =>
+                {
+                    return Err(why);
                 }
                 // A recording may know that a file exists without its contents.
                 Err(why)
@@ -273,6 +277,13 @@ impl DataSet {
             Value::Object(names) if self.misnumbered().is_none() => Some(names.len()),
             _ => None,
         }
+    }
+
+    /// How many numbers follow a box in labels with key points, by `kpt_shape: [17, 3]`.
+    pub(crate) fn key_points(&self) -> Option<usize> {
+        let shape = self.keys.get("kpt_shape")?.as_array()?;
+        let size = |at: usize| usize::try_from(shape.get(at)?.as_u64()?).ok();
+        size(0)?.checked_mul(size(1)?).filter(|count| *count > 0)
     }
 
     /// A key of `names` that is out of range: classes are numbered from 0 without gaps.

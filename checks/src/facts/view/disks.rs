@@ -4,6 +4,9 @@ use yolo_base::mounts;
 
 use crate::facts::host::Host;
 
+/// How many layers of volumes and arrays are looked through.
+const DEPTH: usize = 4;
+
 impl Host {
     /// The names of the block devices that hold an absolute path, the mounted one first: `md0`, `nvme0n1`.
     /// Empty for network drives and whatever else has no disk here.
@@ -15,11 +18,24 @@ impl Host {
         let target = if name.starts_with("mapper/") { self.link(&source).ok().flatten() } else { None };
         let name = target.as_deref().and_then(|target| target.rsplit('/').next()).unwrap_or(name);
         let mut disks = vec![whole(name)];
-        disks.extend(self.members_of_array(name).iter().map(|member| whole(member)));
-        let below = self.folder(&format!("/sys/block/{name}/slaves")).ok().flatten().unwrap_or_default();
-        disks.extend(below.iter().map(|member| whole(member)));
+        // A volume may be encrypted, on an array, and that on partitions.
+        let mut above = vec![name.to_owned()];
+        for _ in 0..DEPTH {
+            let below: Vec<String> = above.iter().flat_map(|name| self.below(name)).collect();
+            disks.extend(below.iter().map(|member| whole(member)));
+            above = below;
+        }
         disks.dedup();
         disks
+    }
+
+    /// What a block device is made of.
+    fn below(&self, name: &str) -> Vec<String> {
+        let mut below = self.members_of_array(name);
+        let members = self.folder(&format!("/sys/block/{name}/slaves")).ok().flatten().unwrap_or_default();
+        below.extend(members.into_iter().filter(|member| !member.is_empty()));
+        below.dedup();
+        below
     }
 
     /// `md0 : active raid1 nvme1n1[1] nvme0n1p2[0](F)`

@@ -10,6 +10,7 @@ pub(crate) mod data_set;
 pub(super) mod device;
 pub(super) mod disks;
 pub(super) mod distribution;
+pub(crate) mod drive_fault;
 pub(super) mod gpu;
 pub(super) mod gpu_names;
 pub(super) mod kernel_log;

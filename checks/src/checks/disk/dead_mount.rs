@@ -1,0 +1,250 @@
+//! Whether the drives of the run answer. After a server went away, the program of a mount ended, or a disk was pulled
+//! out, every path on it fails with an error of the system, while the mount still looks as if it were there.
+
+use yolo_base::mounts::{self, Mount};
+
+use super::remote;
+use crate::checks::{Answer, Check};
+use crate::facts::view::data_set::{Described, is_absolute, join, parent};
+use crate::facts::view::drive_fault::DriveFault;
+use crate::facts::{Host, Place};
+use crate::finding::Finding;
+use crate::intent::Intent;
+use crate::remedies::restart::restart_container;
+use crate::shell_quote::quote;
+use crate::status::Status;
+
+pub(super) static CHECK: Check =
+    Check { question: "Do the drives of the run answer?", reports: &["disk.io-error"], preflight: true, run };
+
+/// Programs whose complaints about a path a recording may have.
+const LISTED_BY: [&str; 4] = ["ls", "df", "stat", "mountpoint"];
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let places = host.places().unwrap_or_default();
+    let working = places.working.clone().unwrap_or_default();
+    let mut paths: Vec<(String, String)> = Vec::new();
+    if let Some(name) = intent.data.as_deref().filter(|name| name.contains(['/', '\\', '.'])) {
+        let yaml = join(&working, name);
+        paths.push((format!("the data set {name}"), yaml));
+        if let Ok(Described::Yaml(set)) = host.data_set(name) {
+            for split in ["train", "val"] {
+                let found = set.entries(split).into_iter().take(4).filter_map(|entry| {
+                    let candidates = set.candidates(&entry);
+                    candidates.iter().find(|path| fault_at(host, path).is_some()).cloned()
+                });
+                paths.extend(found.map(|path| (format!("the folder of {split} {path}"), path)));
+            }
+        }
+    }
+    let folder =
+        |what: &str, path: Option<String>| path.map(|path| (format!("{what} {path}"), join(&working, &path)));
+    paths.extend(folder("the folder of runs", intent.project.clone()));
+    paths.extend(folder("the working folder", places.working));
+    paths.extend(folder("the folder of libtorch, weights and data sets", places.data));
+    for (what, path) in paths {
+        if let Some((fault, why)) = fault_at(host, &path) {
+            let title = format!("{what} cannot be read: {why}");
+            let finding = Finding::new("disk.io-error", title);
+            return Ok(vec![with_remedy(host, finding, fault, &path)]);
+        }
+        if let Some(finding) = silent(host, &what, &path) {
+            return Ok(vec![finding]);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// The fault with which a path answers, and the words for it. A recording may have the answer for a folder above.
+fn fault_at(host: &Host, path: &str) -> Option<(DriveFault, String)> {
+    let answers = |path: &str| {
+        let whys = [
+            host.stat(path).err(),
+            host.is_recorded().then(|| host.folder(path).err()).flatten(),
+            host.file_system(path).err(),
+            host.is_recorded().then(|| host.text(path).err()).flatten(),
+        ];
+        whys.into_iter().flatten().find_map(|why| Some((DriveFault::of(&why.0)?, shown(&why.0))))
+    };
+    if let Some(found) = answers(path) {
+        return Some(found);
+    }
+    if !host.is_recorded() || !path.starts_with('/') {
+        return None;
+    }
+    let mut folders = Vec::new();
+    let mut above = parent(path);
+    while let Some(folder) = above.filter(|folder| folder != "/") {
+        above = parent(&folder);
+        folders.push(folder);
+    }
+    folders.iter().find_map(|folder| answers(folder)).or_else(|| {
+        folders.insert(0, path.to_owned());
+        complaint(host, &folders)
+    })
+}
+
+/// The reason alone, as the system words it.
+fn shown(why: &str) -> String {
+    DriveFault::words(why).unwrap_or(why).to_owned()
+}
+
+/// What a recorded command says about one of these folders: `df: /mnt/nas: Stale file handle`.
+fn complaint(host: &Host, folders: &[String]) -> Option<(DriveFault, String)> {
+    let outputs = LISTED_BY.iter().flat_map(|program| host.recorded_outputs(program));
+    let texts: Vec<String> = outputs.map(|(_, output)| output.error_text()).collect();
+    texts.iter().flat_map(|text| text.lines()).find_map(|line| {
+        let fault = DriveFault::of(line)?;
+        let of_letters = |letter: char| {
+            letter == '/' || letter == '-' || letter == '.' || letter.is_alphanumeric() || letter == '_'
+        };
+        let mut words = line.split(|letter: char| !of_letters(letter));
+        words
+            .any(|word| folders.iter().any(|folder| folder == word.trim_end_matches('.')))
+            .then(|| (fault, shown(line)))
+    })
+}
+
+/// A server of NFS or SMB that the kernel still waits for: the last line about it says so.
+fn silent(host: &Host, what: &str, path: &str) -> Option<Finding> {
+    let mount = mount_of(host, path)?;
+    let server = match mount.kind.as_str() {
+        "nfs" | "nfs4" => mount.source.split_once(':')?.0.to_owned(),
+        "cifs" | "smb3" => mount.source.trim_start_matches(['/', '\\']).split(['/', '\\']).next()?.to_owned(),
+        _ => return None,
+    };
+    if server.is_empty() {
+        return None;
+    }
+    let of_nfs = format!("nfs: server {server} ");
+    let lines = host.kernel_lines(&[of_nfs.as_str(), "CIFS", "cifs"]);
+    let is_of_server = |line: &&String| {
+        line.contains(&of_nfs)
+            || line.contains(&server) && (line.contains("not responded") || line.contains("Reconnecting"))
+    };
+    let last = lines.iter().rfind(is_of_server)?;
+    if !["not responding", "has not responded"].iter().any(|words| last.contains(words)) {
+        return None;
+    }
+    // A line of days ago may be without its end; a live drive shows whether it answers.
+    if !host.is_recorded() && !host.stat(path).is_err_and(|why| why.0.contains("no answer within")) {
+        return None;
+    }
+    let title = format!("{what} is on the server {server}, which does not answer");
+    let finding = Finding::new("disk.io-error", title).status(Status::Warning).seen(last.clone());
+    Some(with_remedy(host, finding, DriveFault::ServerAway, path))
+}
+
+fn mount_of(host: &Host, path: &str) -> Option<Mount> {
+    let table = host.text("/proc/self/mountinfo").ok().flatten()?;
+    mounts::holding(&table, path).filter(|mount| mount.point != "/")
+}
+
+fn with_remedy(host: &Host, finding: Finding, fault: DriveFault, path: &str) -> Finding {
+    let mount = mount_of(host, path);
+    let recorded = host.file_system(path).ok();
+    let kind =
+        mount.as_ref().map(|mount| mount.kind.clone()).or_else(|| recorded.and_then(|space| space.kind));
+    let kind = kind.unwrap_or_default();
+    let is_fuse = kind.starts_with("fuse");
+    let finding = match &mount {
+        Some(mount) => finding.seen(format!("{} is mounted at {} ({kind})", mount.source, mount.point)),
+        None => finding,
+    };
+    let point = mount.as_ref().map(|mount| mount.point.clone());
+    let is_windows_drive =
+        ["9p", "drvfs", "virtiofs", ""].contains(&kind.as_str()) && path.starts_with("/mnt/");
+    if host.is_wsl2() == Ok(true) && is_windows_drive {
+        return finding
+            .because(
+                "WSL's connection to the Windows drive fails: virtiofs of pre-releases is known for that, and a drive that was \
+                 pulled out or that is on a network does it too",
+            )
+            .remedy("shut WSL down from Windows and start it again; keep data on WSL's own disk")
+            .command("wsl.exe --shutdown");
+    }
+    if host.place() == Place::Colab && path.starts_with("/content/") && (is_fuse || kind.is_empty()) {
+        return finding
+            .because("the notebook lost its connection to Google Drive, which happens after hours and after many small files")
+            .remedy(
+                "mount Google Drive again in the notebook, `drive.mount('/content/drive', force_remount=True)`, or start a new \
+                 session; copy the data set to /content before the run, and only results to Google Drive",
+            );
+    }
+    if fault == DriveFault::Damaged && !is_fuse && remote::of_kind(&kind).is_none() {
+        return super::space::damaged(host, finding, &kind);
+    }
+    let is_remote = is_fuse || remote::of_kind(&kind).is_some();
+    if fault == DriveFault::Device && !is_remote {
+        return finding;
+    }
+    if fault == DriveFault::KeyExpired {
+        return finding
+            .because("the server no longer accepts this session's key or ticket, which is valid for some hours only")
+            .remedy(
+                "get a new one with `kinit`, and with `aklog` for AFS; for a run of days, have it renewed (`krenew`, `k5start`)",
+            );
+    }
+    let is_container = host.is_container() && host.place() != Place::Apptainer;
+    if is_container {
+        let finding = finding.because(
+            "what was mounted into this container is gone: its server went away, its program ended, or the folder was replaced \
+             on the host",
+        );
+        let finding = finding.remedy(
+            "see on the host that the folder can be read there, and mount it again if not; then restart the container, which \
+             keeps the old mount until then",
+        );
+        return restart_container(host, finding);
+    }
+    let place = point.clone().unwrap_or_else(|| path.to_owned());
+    let at = quote(&place);
+    let is_in_fstab = || {
+        let table = host.text("/etc/fstab").ok().flatten().unwrap_or_default();
+        table.lines().any(|line| line.split_whitespace().nth(1) == Some(place.as_str()))
+    };
+    if is_fuse {
+        let finding = finding
+            .because("the program that serves this mount has ended, or has lost its server; the mount stays and answers nothing");
+        let program = kind.strip_prefix("fuse.").unwrap_or("the program");
+        let again = if is_in_fstab() {
+            format!("mount it again with `mount {at}`")
+        } else if program == "sshfs" {
+            "mount it again with options that survive a lost connection".to_owned()
+        } else {
+            format!("start {program} again with the options of before")
+        };
+        let finding = finding.remedy(format!(
+            "remove the dead mount, then {again}; better copy the data set to a disk of this machine before the run"
+        ));
+        let Some(mount) = mount else { return finding };
+        let finding = finding.command(format!("fusermount -uz {at}"));
+        return if program == "sshfs" && !is_in_fstab() {
+            let source = quote(&mount.source);
+            finding.command(format!("sshfs -o reconnect,ServerAliveInterval=15 {source} {at}"))
+        } else {
+            finding
+        };
+    }
+    let cause = match fault {
+        DriveFault::Stale => {
+            "the server has replaced or no longer exports what is mounted here, so that this mount leads nowhere"
+        }
+        _ => {
+            "the server of this mount is away, or the network to it; programs that use the mount hang or fail"
+        }
+    };
+    let finding = finding.because(cause).remedy(
+        "see that the server is running and can be reached, then mount the folder again; a run whose data is on a server \
+         ends with it, so copy the data set to a disk of this machine before the run",
+    );
+    if point.is_none() || !is_absolute(&place) {
+        return finding;
+    }
+    let finding = finding.command(format!("sudo umount -f -l {at}"));
+    if is_in_fstab() || host.is_recorded() && host.text("/etc/fstab").is_err() {
+        finding.command(format!("sudo mount {at}"))
+    } else {
+        finding
+    }
+}

@@ -1,0 +1,159 @@
+//! Where a run may write if a disk is full: the roomiest other disk that this user may write to. Without one, what
+//! gives room at this place: a volume for a container, or what fills the disk of a machine.
+
+use yolo_base::env::YOLO_HOME;
+use yolo_base::{format, mounts};
+
+use crate::facts::{FileSystem, Host, Place};
+use crate::finding::Finding;
+use crate::shell_quote::quote;
+
+/// Bytes that libtorch, a data set and some runs need.
+const ROOMY: u64 = 20_000_000_000;
+/// File systems that hold the files of users.
+const OF_USERS: [&str; 12] = [
+    "ext4",
+    "ext3",
+    "xfs",
+    "btrfs",
+    "zfs",
+    "f2fs",
+    "bcachefs",
+    "overlay",
+    "nfs",
+    "nfs4",
+    "fuse",
+    "fuse.juicefs",
+];
+/// Where the system keeps its own files, or shows one file of the host in a container.
+const OF_THE_SYSTEM: [&str; 13] = [
+    "/boot",
+    "/dev",
+    "/etc",
+    "/proc",
+    "/run",
+    "/snap",
+    "/sys",
+    "/usr",
+    "/var/lib",
+    "/nix",
+    "/tmp",
+    "/mnt/wsl",
+    "/mnt/wslg",
+];
+/// Volumes that services for renting machines give their users, mostly with more room than the system's disk.
+const OF_SERVICES: [&str; 8] = [
+    "/root/autodl-tmp",
+    "/workspace",
+    "/storage",
+    "/notebooks",
+    "/teamspace/studios/this_studio",
+    "/home/ec2-user/SageMaker",
+    "/home/sagemaker-user",
+    "/mnt/data",
+];
+
+/// The finding of a full disk, with where to go or how to make room.
+pub(super) fn with_remedy(host: &Host, finding: Finding, space: &FileSystem, folder: &str) -> Finding {
+    let full = space.mount.as_deref().unwrap_or(folder);
+    if host.os().is_ok_and(|os| os != "linux") {
+        return finding;
+    }
+    if let Some((place, free)) = roomiest(host, full) {
+        let root = place.trim_end_matches('/');
+        return finding
+            .remedy(format!(
+                "free some space there, or use {place}, where {} are free: for libtorch, weights and data sets with {YOLO_HOME}, \
+                 for runs with `--project {}`",
+                format::bytes(free),
+                quote(&format!("{root}/runs"))
+            ))
+            .command(format!("export {YOLO_HOME}={}", quote(&format!("{root}/yolo"))));
+    }
+    match host.place() {
+        Place::Kaggle => finding.remedy(
+            "delete old results in /kaggle/working, which holds 20 GB, and work in /tmp, whose files last as long as the session: \
+             `--project /tmp/runs`; copy to /kaggle/working only what you want to keep",
+        ),
+        Place::Colab => finding.remedy(
+            "delete data sets and old runs in /content, or choose a runtime with a larger disk (Runtime, Change runtime type); \
+             keep results on Google Drive with --project",
+        ),
+        Place::Docker | Place::DockerInWsl | Place::Podman => {
+            let program = if host.place() == Place::Podman { "podman" } else { "docker" };
+            let finding = finding.remedy(format!(
+                "start the container with a folder of the host's larger disk, and keep data sets and runs there ({YOLO_HOME}, \
+                 --project); or make room on the host, whose disk this is: `{program} system df` shows what images and stopped \
+                 containers use"
+            ));
+            if full != "/" {
+                return finding;
+            }
+            finding.command(format!("{program} system df  # on the host"))
+        }
+        Place::Pod => finding.remedy(format!(
+            "give the pod a volume (PersistentVolumeClaim) and keep data sets and runs there ({YOLO_HOME}, --project): a container's \
+             own disk is that of its node, and the node evicts pods that fill it"
+        )),
+        Place::Machine | Place::Wsl | Place::Lxc | Place::Apptainer => {
+            let has_docker = full == "/" && host.exists("/var/lib/docker") == Ok(true);
+            let docker = if has_docker { ", images of Docker (`docker system df`)" } else { "" };
+            finding
+                .remedy(format!(
+                    "free some space there, or move the folders to another disk with {YOLO_HOME} and --project; often old runs, \
+                     ~/.cache (pip, huggingface), environments of conda and the trash fill a disk{docker}"
+                ))
+                .command(format!("du -xhd 2 {} | sort -h | tail -n 20", quote(full)))
+        }
+        Place::Windows | Place::Mac => finding,
+    }
+}
+
+/// The mount with the most free space that is not the full one, of those that hold files of users.
+fn roomiest(host: &Host, full: &str) -> Option<(String, u64)> {
+    let table = host.text("/proc/self/mountinfo").ok().flatten().unwrap_or_default();
+    let mut points: Vec<String> = OF_SERVICES.iter().map(|point| (*point).to_owned()).collect();
+    points.extend(
+        table
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(4))
+            .map(|point| point.replace("\\040", " ")),
+    );
+    points.sort();
+    points.dedup();
+    let is_below = |point: &str, above: &str| {
+        point.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let known = |point: &String| {
+        let mount = mounts::holding(&table, point);
+        // A folder of a service that is no mount of its own is on the disk of the system.
+        let is_own = mount.as_ref().is_none_or(|mount| mount.point == *point);
+        let kind = mount.map(|mount| mount.kind);
+        // Other overlays are containers that run on this machine.
+        let is_layer = kind.as_deref() == Some("overlay") && point != "/";
+        let is_of_users = kind.as_deref().is_none_or(|kind| OF_USERS.contains(&kind)) && !is_layer;
+        is_own && is_of_users && !OF_THE_SYSTEM.iter().any(|above| is_below(point, above)) && point != full
+    };
+    let free = |point: String| {
+        let space = host.file_system(&point).ok()?;
+        let is_this = space.mount.as_deref().is_some_and(|mount| mount == point);
+        let is_read_only = space.options.iter().any(|option| option == "ro");
+        let stat = host.stat(&point).ok().flatten();
+        let may_write = stat
+            .is_none_or(|stat| stat.writable != Some(false) && stat.kind == crate::facts::PathKind::Folder);
+        let free = space.available.filter(|free| *free >= ROOMY)?;
+        (is_this && !is_read_only && may_write).then_some((writable_part(host, &point)?, free))
+    };
+    points.into_iter().filter(known).filter_map(free).max_by_key(|(_, free)| *free)
+}
+
+/// Where a user writes on a mount: on the disk of the system and in /home only in folders of their own.
+fn writable_part(host: &Host, point: &str) -> Option<String> {
+    let home =
+        || host.env(yolo_base::env::HOME).ok().flatten().filter(|home| home.starts_with('/') && home != "/");
+    match point {
+        "/" if host.place() == Place::Kaggle => Some("/tmp".to_owned()),
+        "/" | "/home" => home().filter(|home| point == "/" || home.starts_with("/home/")),
+        _ => Some(point.to_owned()),
+    }
+}

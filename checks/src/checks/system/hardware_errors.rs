@@ -1,0 +1,189 @@
+//! Whether the CPU or the memory has reported errors since the start. Such a machine computes wrong numbers, kills
+//! programs or restarts in the middle of a run. Errors that were corrected count only if there are many.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::Finding;
+use crate::intent::Intent;
+use yolo_base::format;
+
+pub(super) static CHECK: Check = Check {
+    question: "Did the CPU or the memory report errors?",
+    reports: &["system.hardware-errors"],
+    preflight: false,
+    run,
+};
+
+/// The kernel's words for errors that nothing corrected.
+const WORDS: [&str; 12] = [
+    "Machine Check: ",
+    "Machine Check Exception: ",
+    "Uncorrected hardware memory error",
+    "Memory failure: 0x",
+    "event severity: fatal",
+    "event severity: recoverable",
+    "Hardware Error]: Uncorrected",
+    "Hardware Error]: System Fatal error",
+    "Processor context corrupt",
+    " UE ",
+    " CE ",
+    "Deferred error",
+];
+/// So many corrected errors are more than cosmic rays.
+const MANY: u64 = 100;
+/// The bit of a bank's status that says that the error was not corrected.
+const UNCORRECTED: u32 = 61;
+/// Where the kernel counts the errors of memory.
+const EDAC: &str = "/sys/devices/system/edac/mc";
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    if host.os()? != "linux" || host.wsl().is_ok_and(|wsl| wsl.is_some()) {
+        return Ok(Vec::new());
+    }
+    let lines = host.kernel_lines(&WORDS);
+    let (mut bad, mut corrected) = (Vec::new(), 0);
+    for (place, line) in lines.iter().enumerate() {
+        match read(line) {
+            // An error that a card on the PCIe bus reported has its own check.
+            Some(Kind::Uncorrected) if is_of_memory_or_cpu(host, line) => bad.push(lines[place].clone()),
+            Some(Kind::Corrected(count)) => corrected += count,
+            _ => {}
+        }
+    }
+    let (counted_ue, counted_ce, controller) = counts(host);
+    let is_memory = counted_ue > 0 || bad.iter().any(|line| line.contains("EDAC") || line.contains("emory"));
+    let what = if is_memory { "memory" } else { "CPU or its memory" };
+    let finding = if !bad.is_empty() || counted_ue > 0 {
+        let number = (bad.len() as u64).max(counted_ue);
+        let title = format!(
+            "the {what} reported {} that nothing corrected",
+            format::count(usize::try_from(number).unwrap_or(usize::MAX), "error")
+        );
+        Finding::new("system.hardware-errors", title)
+    } else if corrected.max(counted_ce) >= MANY {
+        let number = usize::try_from(corrected.max(counted_ce)).unwrap_or(usize::MAX);
+        let title = format!("the memory had {} that were corrected", format::count(number, "error"));
+        Finding::new("system.hardware-errors", title)
+            .because("a memory module that needs so many corrections mostly fails next, and then ends runs")
+    } else {
+        return Ok(Vec::new());
+    };
+    // The last ones are those of the last run.
+    let shown = bad.len().saturating_sub(3);
+    let finding = bad.into_iter().skip(shown).fold(finding, Finding::seen);
+    let finding = controller.into_iter().fold(finding, Finding::seen);
+    let is_theirs = host.is_own_machine() && !host.is_virtual_machine();
+    Ok(vec![if is_theirs {
+        finding
+    } else {
+        finding.remedy(
+            "tell those who run this machine, with the lines above: they have to test and replace the memory module or the CPU; \
+             until then run on another machine",
+        )
+    }])
+}
+
+enum Kind {
+    Uncorrected,
+    /// So many errors.
+    Corrected(u64),
+}
+
+/// What a line of the kernel says about an error.
+fn read(line: &str) -> Option<Kind> {
+    // `mce: [Hardware Error]: CPU 10: Machine Check: 0 Bank 5: bea0000000000108`
+    if let Some((_, rest)) = line.split_once("Machine Check") {
+        let status = rest.split_once("Bank ")?.1.split_once(':')?.1.trim();
+        let status = u64::from_str_radix(status.split_whitespace().next()?, 16).ok()?;
+        let is_corrected = status >> UNCORRECTED & 1 == 0;
+        return Some(if is_corrected { Kind::Corrected(1) } else { Kind::Uncorrected });
+    }
+    // `EDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0`
+    if let Some((_, rest)) = line.split_once("EDAC ") {
+        let mut words = rest.split_whitespace().skip(1);
+        let count: u64 = words.next()?.parse().ok()?;
+        return match words.next()? {
+            "UE" if count > 0 => Some(Kind::Uncorrected),
+            "CE" => Some(Kind::Corrected(count)),
+            _ => None,
+        };
+    }
+    if line.contains("Memory failure: 0x") && !line.contains("recovery action for") {
+        return None;
+    }
+    let is_bare_word = |word: &str| [" UE ", " CE ", "Deferred error"].contains(&word);
+    WORDS.iter().any(|word| !is_bare_word(word) && line.contains(word)).then_some(Kind::Uncorrected)
+}
+
+/// Firmware reports errors of any part in one form; the lines that follow say of which.
+fn is_of_memory_or_cpu(host: &Host, line: &str) -> bool {
+    if !line.contains("event severity:") {
+        return true;
+    }
+    let log = host.kernel_log().unwrap_or_default();
+    let mut lines = log.lines().skip_while(|one| one.trim() != line).skip(1).take(6);
+    let section = lines.find(|one| one.contains("section_type:") || one.contains("section type:"));
+    section.is_some_and(|section| section.contains("memory") || section.contains("processor"))
+}
+
+/// Uncorrected and corrected errors that the kernel has counted, and the file that has most of them.
+fn counts(host: &Host) -> (u64, u64, Option<String>) {
+    let (mut ue, mut ce, mut most) = (0, 0, None);
+    for name in
+        host.folder(EDAC).ok().flatten().unwrap_or_default().iter().filter(|name| name.starts_with("mc"))
+    {
+        let count = |kind: &str| {
+            let text = host.text(&format!("{EDAC}/{name}/{kind}")).ok().flatten();
+            text.and_then(|text| text.trim().parse::<u64>().ok()).unwrap_or(0)
+        };
+        let (of_ue, of_ce) = (count("ue_count"), count("ce_count"));
+        if of_ue > 0 || of_ce >= MANY {
+            most = Some(format!("{EDAC}/{name}: ue_count {of_ue}, ce_count {of_ce}"));
+        }
+        ue += of_ue;
+        ce += of_ce;
+    }
+    (ue, ce, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn is_bad(line: &str) -> bool {
+        matches!(read(line), Some(Kind::Uncorrected))
+    }
+
+    #[test]
+    fn errors_that_nothing_corrected_are_told_from_the_others() {
+        for line in [
+            "[    0.7] mce: [Hardware Error]: CPU 10: Machine Check: 0 Bank 5: bea0000000000108",
+            "mce: [Hardware Error]: CPU 2: Machine Check Exception: 5 Bank 0: b200000000070005",
+            "EDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 slot:0)",
+            "mce: Uncorrected hardware memory error in user-access at 6e5a84400",
+            "Memory failure: 0x6e5a84: recovery action for dirty LRU page: Recovered",
+            "[Hardware Error]: Uncorrected, software restartable error.",
+        ] {
+            assert!(is_bad(line), "{line}");
+        }
+        for line in [
+            "mce: [Hardware Error]: CPU 3: Machine Check: 0 Bank 9: 8c00004000010090",
+            "EDAC MC0: 3 CE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0",
+            "EDAC MC0: Giving out device to module skx_edac controller Skylake Socket#0 IMC#0",
+            "mce: CPU0: Thermal monitoring enabled (TM1)",
+            "MCE: In-kernel MCE decoding enabled.",
+            "mce: [Hardware Error]: Machine check events logged",
+        ] {
+            assert!(!is_bad(line), "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_read(line in "(EDAC |MC0: |1 UE |CE |Machine Check: |Bank |[0-9a-f]{1,16}|: |\\PC){0,12}") {
+            let _ = read(&line);
+        }
+    }
+}
