@@ -12,8 +12,8 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "a GPU kernel that runs longer than TdrDelay, 2 s by default, fails with `the launch timed \
                 out and was terminated`",
         remedy: Some(
-            "if that message appears, raise TdrDelay to 60 s in a Windows terminal as \
-                administrator and restart, or train with a smaller --batch",
+            "only if a run ends with `the launch timed out and was terminated`: raise TdrDelay to 60 s in a Windows \
+                terminal as administrator and restart, or train with a smaller --batch",
         ),
         fix: None,
         detects: &["wsl-tdr"],
@@ -32,21 +32,24 @@ pub(super) const ROWS: &[Entry] = &[
     Entry {
         id: "windows.data-in-wsl",
         area: Area::Windows,
-        status: Status::Warning,
-        title: "The data is inside WSL, and the run on Windows",
-        cause: "Windows reaches the files of a distribution through a network protocol (9P), so that reading \
-                images takes longer than training on them",
-        remedy: Some("run yolo inside WSL, or copy the data to a Windows drive"),
+        status: Status::Info,
+        title: "The data is inside WSL",
+        cause: "training runs inside WSL 2, which reads its own files at full speed, if it is the distribution that has \
+                them; only programs of Windows reach them through a network protocol (9P), which is slow",
+        remedy: Some(
+            "run `yolo train` with `--distribution` and the name of the distribution that has the data",
+        ),
         fix: None,
         detects: &[],
     },
     Entry {
         id: "windows.backend",
         area: Area::Windows,
-        status: Status::Error,
-        title: "This libtorch has no NCCL for Windows",
-        cause: "libtorch for Windows is built without NCCL; ranks on Windows communicate through gloo",
-        remedy: Some("train in WSL 2, where NCCL works"),
+        status: Status::Info,
+        title: "A run on Windows asks for NCCL",
+        cause: "libtorch for Windows is built without NCCL, so that programs of Windows fail with `Distributed package \
+                doesn't have NCCL built in`; `yolo train` trains inside WSL 2, where NCCL works",
+        remedy: Some("set up WSL, then run `yolo train` with the same options"),
         fix: None,
         detects: &["nccl-absent-windows"],
     },
@@ -57,29 +60,35 @@ pub(super) const ROWS: &[Entry] = &[
         title: "A card is in TCC mode",
         cause: "WSL, in which training runs, reaches only cards in WDDM mode; in TCC mode a card computes for Windows \
                 programs alone, and WSL reports `GPU access blocked by the operating system`",
-        remedy: Some("in PowerShell as administrator, switch the card to WDDM mode and restart Windows"),
+        remedy: Some(
+            "in PowerShell as administrator, switch the card to WDDM mode and restart Windows; if nvidia-smi refuses, as \
+             it does for cards that have no WDDM mode, such as some data center cards, train under Linux without \
+             Windows",
+        ),
         fix: None,
         detects: &[],
     },
     Entry {
         id: "windows.gloo-broken",
         area: Area::Windows,
-        status: Status::Error,
+        status: Status::Info,
         title: "gloo in this libtorch does not work on Windows",
-        cause: "gloo in libtorch 2.8 to 2.10 for Windows fails with `makeDeviceForHostname(): unsupported \
-                gloo device`",
-        remedy: Some("use libtorch 2.11, or train in WSL 2"),
+        cause: "gloo in libtorch 2.8 to 2.10 for Windows fails with `makeDeviceForHostname(): unsupported gloo device`; \
+                `yolo train` trains inside WSL 2, with a libtorch of its own",
+        remedy: Some(
+            "train with `yolo train` in WSL 2; other programs of Windows need libtorch 2.11 or one before 2.8",
+        ),
         fix: None,
         detects: &["gloo-unsupported-device-win"],
     },
     Entry {
         id: "windows.libuv",
         area: Area::Windows,
-        status: Status::Warning,
+        status: Status::Info,
         title: "libtorch for Windows has no libuv",
-        cause: "PyTorch 2.4 and later use libuv by default, and fail with `use_libuv was requested but \
-                PyTorch was built without libuv support`",
-        remedy: Some("set USE_LIBUV=0 for PyTorch programs; yolo's own ranks do not need it"),
+        cause: "PyTorch programs of Windows that are told to use libuv fail with `use_libuv was requested but PyTorch was \
+                built without libuv support`; `yolo train` trains inside WSL 2",
+        remedy: Some("set USE_LIBUV=0 for PyTorch programs of Windows; yolo does not need it"),
         fix: None,
         detects: &["libuv-not-built"],
     },
@@ -88,11 +97,11 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Windows,
         status: Status::Warning,
         title: "The Windows page file is too small",
-        cause: "Windows refuses to commit memory that RAM and the page file cannot hold: loading the CUDA \
-                libraries fails with error 1455, `the paging file is too small`",
+        cause: "Windows refuses to commit memory that RAM and the page file cannot hold, also for WSL, in which training \
+                runs: error 1455 or 0x800705af, `the paging file is too small`",
         remedy: Some(
-            "enlarge the page file (System, Advanced, Performance, Virtual memory), or train with fewer \
-             ranks and --workers",
+            "close other programs, enlarge the page file (System, Advanced, Performance, Virtual memory), or train with \
+             fewer ranks",
         ),
         fix: None,
         detects: &["win-pagefile-1455"],

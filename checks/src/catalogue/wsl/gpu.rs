@@ -174,7 +174,7 @@ pub(super) const ROWS: &[Entry] = &[
         title: "expandable_segments can fail in WSL",
         cause: "with this option, libtorch maps GPU memory with functions that several Windows drivers do not \
                 support in WSL: a run fails with `CUDA driver error`, or hangs",
-        remedy: Some("unset the variable, or update the Windows driver and try again"),
+        remedy: Some("leave this option out of the variable, or update the Windows driver and try again"),
         fix: None,
         detects: &["wsl-expandable-segments"],
     },

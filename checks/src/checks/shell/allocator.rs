@@ -61,9 +61,11 @@ fn finding(host: &Host, name: &str) -> Option<Finding> {
     let finding = Finding::new("shell.variable-breaks", title).because(
         "libtorch reads these options with the first tensor on a GPU, and stops at one that it cannot read",
     );
-    // A corrected value is better than none, if it is right.
-    let corrected = corrected(&value);
-    let (finding, value) = if read(&corrected).is_ok() {
+    // A corrected value is better than none, if it is right. WSL and Windows must not have expandable segments.
+    let avoids_segments = host.is_wsl2().unwrap_or(false) || host.is_windows().unwrap_or(false);
+    let corrected =
+        if avoids_segments { without_segments(&value).unwrap_or_default() } else { corrected(&value) };
+    let (finding, value) = if !corrected.is_empty() && read(&corrected).is_ok() {
         let finding = finding
             .remedy("write the options as name:value, with a colon, and commas between them; or unset the variable")
             .command(format!("export {name}={}", quote(&corrected)));
@@ -138,11 +140,35 @@ fn digits(value: &str) -> Option<u64> {
 fn corrected(value: &str) -> String {
     let text = value.trim_matches(['"', '\'', ' ']).replace('=', ":").replace(';', ",");
     let options = text.split(',').map(|option| match option.split_once(':') {
-        Some((name, "true" | "1" | "on" | "yes")) if is_switch(name) => format!("{name}:True"),
-        Some((name, "false" | "0" | "off" | "no")) if is_switch(name) => format!("{name}:False"),
+        Some((name, on)) if is_switch(name) => match on.trim().to_ascii_lowercase().as_str() {
+            "true" | "1" | "on" | "yes" => format!("{name}:True"),
+            "false" | "0" | "off" | "no" => format!("{name}:False"),
+            _ => option.to_owned(),
+        },
         _ => option.to_owned(),
     });
     options.collect::<Vec<_>>().join(",")
+}
+
+/// Whether the value asks for expandable segments, also if libtorch cannot read it.
+pub(in crate::checks) fn asks_for_segments(value: &str) -> bool {
+    let value = corrected(value);
+    value
+        .split(',')
+        .filter_map(|option| option.split_once(':'))
+        .any(|(name, on)| is_segments(name) && on.trim().eq_ignore_ascii_case("true"))
+}
+
+/// The corrected value without expandable segments; `None` if no other option remains, or libtorch cannot read them.
+pub(in crate::checks) fn without_segments(value: &str) -> Option<String> {
+    let value = corrected(value);
+    let others = value.split(',').filter(|option| !is_segments(option.split(':').next().unwrap_or_default()));
+    let rest = others.map(str::trim).filter(|option| !option.is_empty()).collect::<Vec<_>>().join(",");
+    (!rest.is_empty() && read(&rest).is_ok()).then_some(rest)
+}
+
+fn is_segments(name: &str) -> bool {
+    name.trim() == "expandable_segments"
 }
 
 fn is_switch(name: &str) -> bool {
@@ -151,7 +177,7 @@ fn is_switch(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{corrected, read};
+    use super::{asks_for_segments, corrected, read, without_segments};
 
     /// As libtorch 2.11 answered.
     #[test]
@@ -210,5 +236,30 @@ mod tests {
             corrected("max_split_size_mb:512;expandable_segments:True"),
             "max_split_size_mb:512,expandable_segments:True"
         );
+    }
+
+    #[test]
+    fn expandable_segments_are_found_and_left_out_however_they_are_written() {
+        for (value, rest) in [
+            ("expandable_segments:True", None),
+            ("expandable_segments:true", None),
+            ("expandable_segments=True", None),
+            ("'expandable_segments=TRUE'", None),
+            ("max_split_size_mb=128;expandable_segments=1", Some("max_split_size_mb:128")),
+            ("expandable_segments:True, max_split_size_mb:128", Some("max_split_size_mb:128")),
+            ("expandable_segments:True,foo:1", None),
+        ] {
+            assert!(asks_for_segments(value), "{value}");
+            assert_eq!(without_segments(value).as_deref(), rest, "{value}");
+        }
+        assert!(!asks_for_segments("expandable_segments:False,max_split_size_mb:128"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_value_without_segments_asks_for_them(value in "[a-z_:=,;' ]{0,40}(expandable_segments[:=](True|true|1))?") {
+            let rest = without_segments(&value).unwrap_or_default();
+            proptest::prop_assert!(!asks_for_segments(&rest), "{}", rest);
+        }
     }
 }

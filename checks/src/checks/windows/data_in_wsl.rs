@@ -1,16 +1,18 @@
-//! Whether the data or the working folder lies inside a distribution while the program runs on Windows:
-//! Windows then reads each image through WSL's 9P server, which is many times slower than a disk.
+//! Whether the data or the working folder lies inside a distribution. A run trains there and reads Linux files, if
+//! it runs in that distribution. Other programs of Windows read each image through WSL's 9P server, which is many
+//! times slower than a disk.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::shell_quote::quote;
 
 /// How Windows names the files of distributions, without the two backslashes at the start.
 const SERVERS: [&str; 2] = [r"wsl.localhost\", r"wsl$\"];
 
 pub(super) static CHECK: Check = Check {
-    question: "Does Windows read the data through WSL?",
+    question: "Is the data inside a distribution of WSL?",
     reports: &["windows.data-in-wsl"],
     preflight: true,
     run,
@@ -23,12 +25,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let working = host.places()?.working;
     let folder = intent.data.clone().into_iter().chain(working).find_map(|path| Some((inside(&path)?, path)));
     let Some(((distribution, inside), path)) = folder else { return Ok(Vec::new()) };
-    let title = format!("{path} is inside WSL: Windows reads it through WSL's 9P server, which is slow");
-    Ok(vec![
-        Finding::new("windows.data-in-wsl", title)
-            .remedy(format!("run yolo inside WSL in {distribution}, where this is {inside}"))
-            .command(format!("wsl.exe -d {distribution}")),
-    ])
+    let title = format!(
+        "{path} is {inside} of {distribution} in WSL: a run there reads it at full speed, programs of Windows read it \
+         slowly, through WSL's 9P server"
+    );
+    Ok(vec![Finding::new("windows.data-in-wsl", title).remedy(format!(
+        "train with `yolo train --distribution {}`, which runs inside WSL in {distribution}",
+        quote(&distribution)
+    ))])
 }
 
 /// `\\wsl.localhost\Ubuntu\home\mara` is `/home/mara` in Ubuntu.

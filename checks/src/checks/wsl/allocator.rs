@@ -2,11 +2,12 @@
 //! when memory is mapped (microsoft/WSL and pytorch threads of 2026): "CUDA driver error", or a rank that
 //! hangs.
 
-use crate::checks::shell::allocator::VARIABLES;
+use crate::checks::shell::allocator::{VARIABLES, asks_for_segments, without_segments};
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
     question: "Is CUDA's allocator set to an option that can fail in WSL?",
@@ -22,13 +23,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let mut findings = Vec::new();
     for name in VARIABLES {
         let Some(value) = host.env(name)? else { continue };
-        let is_on = value
-            .split(',')
-            .filter_map(|option| option.split_once(':'))
-            .any(|(key, on)| key.trim() == "expandable_segments" && on.trim().eq_ignore_ascii_case("true"));
-        if is_on {
+        if asks_for_segments(&value) {
             let title = format!("{name} asks for expandable_segments, which fail in WSL with some drivers");
-            findings.push(Finding::new("wsl.expandable-segments", title).command(format!("unset {name}")));
+            let command = match without_segments(&value) {
+                Some(others) => format!("export {name}={}", quote(&others)),
+                None => format!("unset {name}"),
+            };
+            findings.push(Finding::new("wsl.expandable-segments", title).command(command));
         }
     }
     Ok(findings)
