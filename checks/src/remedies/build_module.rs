@@ -38,6 +38,10 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
             .remedy("restart the machine, which starts the new kernel");
         return super::restart::restart(host, finding);
     }
+    if host.family() == Some(Family::NixOs) {
+        let remedy = "build the system again, which builds the module for its kernel, and restart";
+        return super::restart::restart(host, finding.remedy(remedy).command("sudo nixos-rebuild switch"));
+    }
     if let Some(finding) = failed_build(host, finding.clone(), kernel) {
         return finding;
     }

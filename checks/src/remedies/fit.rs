@@ -54,7 +54,13 @@ pub(crate) fn fit(host: &Host, mut finding: Finding) -> Finding {
                 Some(job) => format!("ask the administrator of this {} node", job.name()),
                 None => "ask the administrator of this machine".to_owned(),
             };
-            remedy.text = format!("{who}: {}", remedy.text);
+            // The advice for a job may say it already.
+            if !["tell the administrator", "ask the administrator"]
+                .iter()
+                .any(|start| remedy.text.starts_with(start))
+            {
+                remedy.text = format!("{who}: {}", remedy.text);
+            }
             for command in remedy.commands.iter_mut().filter(|command| command.contains(SUDO)) {
                 place(command, "  # on the node");
             }
@@ -100,6 +106,10 @@ fn is_of_machine(command: &str) -> bool {
 fn as_configuration(remedy: &mut Remedy) {
     const GENERATED: [&str; 6] =
         ["sudo tee /etc/", "sudo mkdir -p /etc/", "dkms ", "mokutil ", "systemctl enable", "hostnamectl "];
+    // There is no cache of the loader: the driver's libraries are in a folder of their own.
+    for command in remedy.commands.iter_mut().filter(|command| *command == "sudo ldconfig") {
+        "export LD_LIBRARY_PATH=/run/opengl-driver/lib:$LD_LIBRARY_PATH".clone_into(command);
+    }
     let before = remedy.commands.len();
     remedy.commands.retain(|command| !GENERATED.iter().any(|word| command.contains(word)));
     if remedy.commands.len() < before {

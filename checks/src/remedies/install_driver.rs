@@ -5,7 +5,7 @@
 
 use super::generation::{Generation, newest};
 use super::kernel_headers::{devel_package, line_of_debian};
-use super::{image, old_card};
+use super::{arch, image, old_card};
 use crate::facts::{Distribution, Family, Host};
 
 /// The last driver branch for cards before Turing.
@@ -66,6 +66,11 @@ pub(crate) fn install_for(host: &Host, card: Option<Generation>) -> Vec<String> 
         }
         // Mint and others lack Ubuntu's tool, and have its packages.
         Family::OnUbuntu => &["sudo apt update", "sudo apt install nvidia-driver-580-open"],
+        Family::Debian if card != Some(Generation::Blackwell) && is_bullseye(&distribution) => &[
+            "sudo sed -i -E '/^deb/s/ main.*/ main contrib non-free/' /etc/apt/sources.list",
+            "sudo apt update",
+            of_line,
+        ],
         Family::Debian if card != Some(Generation::Blackwell) => &[
             // One of the two files exists, in the old format or the new one.
             "sudo sed -i -E '/^(deb|Components)/s/ main.*/ main contrib non-free non-free-firmware/' \
@@ -80,9 +85,10 @@ pub(crate) fn install_for(host: &Host, card: Option<Generation>) -> Vec<String> 
         }
         Family::Fedora => &["sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda"],
         Family::RedHat | Family::Amazon => return of_red_hat(host, &distribution, family, old),
+        Family::Leap if distribution.id.starts_with("sle") => return of_sles(&distribution, old),
         Family::Tumbleweed | Family::Leap => return of_suse(family, old),
         Family::Arch if distribution.id == "manjaro" => &["sudo mhwd -a pci nonfree 0300"],
-        Family::Arch if !old => &["sudo pacman -Syu nvidia-open nvidia-utils"],
+        Family::Arch if !old => return of_arch(host),
         Family::Void => &["sudo xbps-install -Su void-repo-nonfree", "sudo xbps-install -S nvidia"],
         Family::NixOs => &["sudo nixos-rebuild switch"],
         // Arch has packages for cards before Turing in the AUR only; the others bring no driver, or their own.
@@ -116,6 +122,34 @@ pub(crate) fn advice(host: &Host) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Debian 11, which has no component for firmware.
+fn is_bullseye(distribution: &Distribution) -> bool {
+    distribution.version.as_ref().is_some_and(|version| version.major() <= 11)
+}
+
+/// The package with the module for Arch's own kernel, or the one that builds it for the others.
+fn of_arch(host: &Host) -> Vec<String> {
+    let kernel = host.kernel_release().unwrap_or_default();
+    let package = arch::package(host, &kernel);
+    vec![match package.as_str() {
+        "linux" => "sudo pacman -Syu nvidia-open nvidia-utils".to_owned(),
+        _ => format!("sudo pacman -Syu nvidia-open-dkms nvidia-utils {package}-headers"),
+    }]
+}
+
+/// NVIDIA's own repository, which needs the headers and dkms of SUSE's PackageHub.
+fn of_sles(distribution: &Distribution, old: bool) -> Vec<String> {
+    let release = distribution.version.as_ref().map_or(15, |version| version.major());
+    let version = distribution.version.as_ref().map_or("<version>".to_owned(), ToString::to_string);
+    let packages = if old { "cuda-drivers-580" } else { "nvidia-open" };
+    vec![
+        format!("sudo SUSEConnect --product PackageHub/{version}/x86_64"),
+        format!("sudo zypper addrepo {REPOSITORIES}/sles{release}/x86_64/cuda-sles{release}.repo"),
+        "sudo zypper refresh".to_owned(),
+        format!("sudo zypper install {packages}"),
+    ]
 }
 
 /// Debian's own packages are too old for Blackwell, so the open module comes from NVIDIA.
@@ -155,7 +189,9 @@ fn of_red_hat(host: &Host, distribution: &Distribution, family: Family, old: boo
 /// module, which EL 10 no longer knows.
 fn of_nvidia(release: &str, old: bool) -> Vec<String> {
     let commands: &[&str] = match old {
-        false => &["sudo dnf install nvidia-open"],
+        false if release.contains("10") => &["sudo dnf install nvidia-open"],
+        // The stream decides which kind of module the packages bring.
+        false => &["sudo dnf module enable nvidia-driver:open-dkms", "sudo dnf install nvidia-open"],
         true if release.contains("10") => &[
             "sudo dnf install python3-dnf-plugin-versionlock",
             "sudo dnf versionlock '*nvidia*580*'",

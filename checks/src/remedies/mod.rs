@@ -20,6 +20,7 @@ pub(crate) mod old_card;
 pub(crate) mod power_cycle;
 pub(crate) mod restart;
 pub(crate) mod service;
+pub(crate) mod signing_key;
 pub(crate) mod start_container;
 pub(crate) mod upgrade;
 pub(crate) mod user_shell;

@@ -242,10 +242,17 @@ fn needs_another_branch(host: &Host, card: &Unsuited) -> Finding {
         }
         generation => {
             let title = format!("NVIDIA driver {version} does not support {who}: it is too old for the card");
-            let finding = Finding::new("gpu.driver-unsuited", title).remedy(
-                "install branch 570 or later (580 or later for CUDA 13) with the open kernel module, which the \
-                 newest cards need, then restart",
-            );
+            let finding = Finding::new("gpu.driver-unsuited", title).remedy(match host.family() {
+                Some(Family::NixOs) => {
+                    "set `hardware.nvidia.open = true;` and `hardware.nvidia.package = \
+                     config.boot.kernelPackages.nvidiaPackages.latest;` in configuration.nix, apply it, and restart: this card \
+                     needs the open kernel module of branch 570 or later"
+                }
+                _ => {
+                    "install branch 570 or later (580 or later for CUDA 13) with the open kernel module, which the \
+                     newest cards need, then restart"
+                }
+            });
             let commands = match host.family() {
                 Some(Family::Ubuntu | Family::OnUbuntu) => {
                     vec![format!("sudo apt install nvidia-driver-{LAST_FOR_OLD_CARDS}-open")]

@@ -6,9 +6,9 @@ use super::pci::{cards, driver_of};
 use crate::facts::{Family, Host, NvmlState};
 use crate::finding::Finding;
 use crate::remedies::build_module::build;
-use crate::remedies::image;
 use crate::remedies::install_driver::{advice, install};
 use crate::remedies::restart::restart;
+use crate::remedies::{image, signing_key};
 
 /// Kernel messages when Secure Boot blocks a module.
 const REFUSED: [&str; 4] = [
@@ -253,12 +253,7 @@ fn unsigned(host: &Host) -> Option<Finding> {
                 .command(image::ENROLL),
         ));
     }
-    let Some(key) = key(host) else {
-        return Some(finding.remedy(
-            "install your distribution's own driver package, which is signed; or turn off Secure Boot in \
-             the firmware",
-        ));
-    };
+    let Some(key) = key(host) else { return Some(signing_key::without(host, finding)) };
     Some(restart(host, finding.command(format!("sudo mokutil --import {key}"))))
 }
 
