@@ -10,6 +10,15 @@ use crate::shell_quote::quote;
 /// Both are read by libtorch 2.11; the first is the older name.
 pub(in crate::checks) const VARIABLES: [&str; 2] = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
 
+/// Whether a variable asks for memory that is mapped piece by piece, which some drivers do not support.
+pub(in crate::checks) fn has_expandable_segments(host: &Host, name: &str) -> bool {
+    let value = host.env(name).ok().flatten().unwrap_or_default();
+    value
+        .split(',')
+        .filter_map(|option| option.split_once(':'))
+        .any(|(key, on)| key.trim() == "expandable_segments" && on.trim().eq_ignore_ascii_case("true"))
+}
+
 /// The form of an option's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {

@@ -2,7 +2,7 @@
 //! when memory is mapped (microsoft/WSL and pytorch threads of 2026): "CUDA driver error", or a rank that
 //! hangs.
 
-use crate::checks::shell::allocator::VARIABLES;
+use crate::checks::shell::allocator::{VARIABLES, has_expandable_segments};
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -21,12 +21,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let mut findings = Vec::new();
     for name in VARIABLES {
-        let Some(value) = host.env(name)? else { continue };
-        let is_on = value
-            .split(',')
-            .filter_map(|option| option.split_once(':'))
-            .any(|(key, on)| key.trim() == "expandable_segments" && on.trim().eq_ignore_ascii_case("true"));
-        if is_on {
+        if has_expandable_segments(host, name) {
             let title = format!("{name} asks for expandable_segments, which fail in WSL with some drivers");
             findings.push(Finding::new("wsl.expandable-segments", title).command(format!("unset {name}")));
         }

@@ -12,6 +12,7 @@ pub(super) mod disks;
 pub(super) mod distribution;
 pub(super) mod gpu;
 pub(super) mod gpu_names;
+pub(super) mod infiniband;
 pub(super) mod kernel_log;
 pub(super) mod libtorch;
 pub(super) mod limits;
