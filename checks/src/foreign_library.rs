@@ -44,7 +44,10 @@ pub(crate) fn find(host: &Host, own: &OwnFolders, name: &str) -> Option<ForeignL
     if let Some((path, version)) = preloaded(host, stem) {
         return Some(ForeignLibrary::Preloaded(path, version));
     }
-    let first = host.library(name).ok()?.into_iter().next()?;
+    let mut first = host.library(name).ok()?.into_iter().next()?;
+    if first.version.is_none() {
+        first.version = version_of_file(host, &first);
+    }
     // PyTorch's zip files have NCCL linked into libtorch, so the system's copy is not used.
     let may_be_unused = own.is_named && is_from_system(&first);
     // The check of WSL reports one that is too old for it, with the same remedy.
@@ -59,6 +62,12 @@ pub(crate) fn preloaded(host: &Host, stem: &str) -> Option<(String, Option<Versi
     let names = |path: &&str| path.rsplit('/').next().is_some_and(|name| name.starts_with(stem));
     let path = list.split([':', ' ']).find(names)?;
     Some((path.to_owned(), version_of(host, path)))
+}
+
+/// The version in the real name of a library that was found, or of the Python package that it is part of.
+fn version_of_file(host: &Host, library: &Library) -> Option<String> {
+    let of_name = library.real.as_deref().and_then(library_version);
+    of_name.or_else(|| of_package(host, &library.path).map(|version| version.to_string()))
 }
 
 /// The version in the name of a library, of the file that its link leads to, of the Python package that it is
@@ -89,12 +98,24 @@ fn of_package(host: &Host, path: &str) -> Option<Version> {
 
 impl OwnFolders {
     /// Python's packages are next to `torch`, not in it, and what `yolo` installs belongs to its
-    /// libtorch.
+    /// libtorch. Those of another environment are used only if a variable names their folders.
     fn has(&self, library: &Library) -> bool {
         let packages = ["/nvidia/nccl/", "/nvidia/cudnn/", "/nvidia/nvjitlink/", "/nvidia/cu1"];
-        let mut own = [Some(&self.libtorch), self.data.as_ref()].into_iter().flatten();
-        packages.iter().any(|part| library.path.contains(part))
-            || own.any(|folder| library.path.starts_with(folder.as_str()))
+        let is_package = packages.iter().any(|part| library.path.contains(part));
+        self.is_below(&library.path)
+            || is_package && (library.via != Some(Via::LdLibraryPath) || !self.is_of_pip())
+    }
+
+    fn is_below(&self, path: &str) -> bool {
+        let beside = self.libtorch.strip_suffix("/torch");
+        let mut own = [Some(self.libtorch.as_str()), self.data.as_deref(), beside].into_iter().flatten();
+        own.any(|folder| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')))
+    }
+
+    /// Whether libtorch's own libraries are known to be below these folders.
+    fn is_of_pip(&self) -> bool {
+        self.libtorch.ends_with("/torch")
+            || self.data.as_ref().is_some_and(|data| self.libtorch.starts_with(data.as_str()))
     }
 }
 

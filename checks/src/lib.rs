@@ -16,6 +16,7 @@ mod intent;
 pub mod libtorch_builds;
 pub mod libtorch_choice;
 mod memory_estimate;
+mod nccl_files;
 mod nccl_settings;
 mod port_owner;
 mod remedies;

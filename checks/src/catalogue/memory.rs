@@ -49,6 +49,19 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
+        id: "memory.shared-closed",
+        area: Area::Memory,
+        status: Status::Error,
+        title: "NCCL may not use shared memory",
+        cause: "ranks on GPUs of one machine exchange tensors through files in /dev/shm if the GPUs have no direct path; NCCL fails \
+                with `shm_open failed: Permission denied`",
+        remedy: Some(
+            "let all users write to /dev/shm, as on every machine; until then, set NCCL_SHM_DISABLE=1, which is slower",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "memory.shared-small",
         area: Area::Memory,
         status: Status::Error,

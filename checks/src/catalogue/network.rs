@@ -229,6 +229,74 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["ipv6-disabled-or-broken"],
     },
     Entry {
+        id: "network.infiniband-unusable",
+        area: Area::Network,
+        status: Status::Warning,
+        title: "NCCL cannot use an InfiniBand adapter",
+        cause: "the kernel shows the adapter, in containers too, but NCCL also needs the library libibverbs and the device \
+                files in /dev/infiniband; without them, the machines communicate through TCP sockets, many times slower",
+        remedy: Some("install the library, or start the container with the device files"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "network.no-gpudirect",
+        area: Area::Network,
+        status: Status::Info,
+        title: "A network adapter cannot read the memory of GPUs",
+        cause: "between machines, NCCL copies through system memory instead of having the adapter read from the GPU (GPUDirect \
+                RDMA), which is slower; with the proprietary kernel module of the driver this needs the module nvidia-peermem",
+        remedy: Some(
+            "load the module, now and at each start; if it says `Invalid argument`, reinstall the driver, because it was built \
+             before the adapter's own driver (OFED); or install the driver with its open kernel module, which needs none",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "network.subnet-manager",
+        area: Area::Network,
+        status: Status::Warning,
+        title: "An InfiniBand port waits for a subnet manager",
+        cause: "a network of InfiniBand needs one program, the subnet manager, on a switch or on one of the machines; without \
+                it all ports stay in the state INIT, and the machines communicate through TCP sockets",
+        remedy: Some("start a subnet manager on one machine of this network, or on its switch"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "network.efa-plugin",
+        area: Area::Network,
+        status: Status::Warning,
+        title: "NCCL cannot use Amazon's network adapter",
+        cause: "NCCL uses the Elastic Fabric Adapter (EFA) only through the plugin aws-ofi-nccl; without it, the machines \
+                communicate through TCP sockets, many times slower. The security group must allow all traffic to and from itself",
+        remedy: Some("install the plugin, and let the loader find it"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "network.roce-stray-port",
+        area: Area::Network,
+        status: Status::Warning,
+        title: "A RoCE port leads nowhere",
+        cause: "without NCCL_IB_HCA, NCCL uses all ports that are active; a port without an address in a network of the other \
+                machines cannot connect: `ibv_modify_qp failed with 110 Connection timed out`, or the run hangs",
+        remedy: Some("name the adapters that lead to the other machines, on each machine its own"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "network.slow-interface",
+        area: Area::Network,
+        status: Status::Warning,
+        title: "The run uses a slow network",
+        cause: "all ranks use the network of the address of machine 0, in which every step exchanges all gradients",
+        remedy: Some("use machine 0's address in the fast network as --master-addr, on all machines"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "network.firewall",
         area: Area::Network,
         status: Status::Warning,

@@ -150,6 +150,21 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
+        id: "system.numa-uneven",
+        area: Area::System,
+        status: Status::Warning,
+        title: "A GPU is attached to a NUMA node without CPUs or memory",
+        cause: "ranks on GPUs without a direct path share memory of the machine; NCCL asks the driver for it at the GPU's own \
+                node, which drivers before 595 refuse if the node lacks CPUs or memory: ranks fail with `Error while attaching \
+                to shared memory segment`, or crash",
+        remedy: Some(
+            "let NCCL share memory in the older way, which `yolo` does by itself; or plug memory into the sockets of both CPUs, give \
+             the virtual machine or the container the CPUs of all nodes, or install driver 595 or later",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "system.no-avx2",
         area: Area::System,
         status: Status::Warning,

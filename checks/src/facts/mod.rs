@@ -26,6 +26,7 @@ pub use view::container::Container;
 pub use view::distribution::{Distribution, Family, Packages};
 pub(crate) use view::gpu::error_text as nvml_error_text;
 pub use view::gpu::{Gpu, GpuMemory, GpuProcess, MigDevice, NvmlState};
+pub(crate) use view::infiniband::{ADAPTERS as INFINIBAND_ADAPTERS, InfinibandPort};
 pub use view::kernel_log::Xid;
 pub(crate) use view::kernel_log::pci_address;
 pub use view::library_version;

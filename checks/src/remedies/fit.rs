@@ -8,8 +8,8 @@ use crate::finding::{Finding, Remedy};
 
 /// What changes files of this system only, so that root in a container can do it.
 const OF_FILES: [&str; 5] = ["sudo chmod ", "sudo chown ", "sudo ldconfig", "sudo rm ", "sudo mkdir "];
-/// Packages with libraries and certificates, which belong to the system that loads them, also to a container.
-const OF_LIBRARIES: [&str; 2] = ["libgomp", "ca-certificates"];
+/// Packages with libraries and certificates, and files of libraries, which belong to the system that loads them, also to a container.
+const OF_LIBRARIES: [&str; 5] = ["libgomp", "ca-certificates", "libibverbs", "rdma-core", "/etc/nccl.conf"];
 /// How a command begins that asks for an administrator.
 const SUDO: &str = "sudo ";
 

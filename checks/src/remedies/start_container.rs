@@ -24,6 +24,8 @@ pub(crate) enum Start {
     Cores(usize),
     /// The sockets of the host's MPS daemon.
     Mps,
+    /// The device files of InfiniBand or RoCE adapters, with memory that may be locked.
+    Infiniband,
 }
 
 /// The finding, with the way to start this container with `what`.
@@ -57,6 +59,9 @@ fn docker_option(what: Start) -> String {
         Start::HostNetwork => "--network host".to_owned(),
         Start::Memory(gib) => format!("--memory={gib}g"),
         Start::Cores(count) => format!("--cpus={count}"),
+        Start::Infiniband => {
+            "--network host --device /dev/infiniband --cap-add IPC_LOCK --ulimit memlock=-1".to_owned()
+        }
         Start::Mps => "--gpus all --ipc=host -v /tmp/nvidia-mps:/tmp/nvidia-mps".to_owned(),
     }
 }
@@ -123,6 +128,8 @@ fn of_apptainer(finding: Finding, what: Start) -> Finding {
         Start::Gpus(_) | Start::Libraries => finding.command("apptainer exec --nv …"),
         Start::LockedMemory => finding.command("ulimit -l unlimited"),
         Start::Mps => finding.command("apptainer exec --nv --bind /tmp/nvidia-mps …"),
+        Start::Infiniband => finding
+            .remedy("start the container without options that hide the host's devices, such as --contain and --containall"),
         Start::Numa | Start::HostNetwork | Start::Memory(_) | Start::Cores(_) => finding,
     }
 }
@@ -141,6 +148,13 @@ fn of_pod(finding: Finding, what: Start) -> Finding {
         Start::Numa => finding
             .remedy("add the capability to the pod's container, or set NCCL_CUMEM_HOST_ENABLE=0")
             .command("securityContext: { capabilities: { add: [SYS_NICE] } }"),
+        Start::Infiniband => finding
+            .remedy(
+                "request the adapters as the cluster's RDMA device plugin names them (`kubectl describe node` lists it under \
+                 Allocatable), and let the container lock memory",
+            )
+            .command("resources: { limits: { rdma/<name>: 1 } }")
+            .command("securityContext: { capabilities: { add: [IPC_LOCK] } }"),
         Start::HostNetwork => finding.remedy("give the pod the node's network").command("hostNetwork: true"),
         Start::Memory(gib) => finding
             .remedy("raise the memory of the pod's container")
@@ -161,6 +175,12 @@ fn of_lxc(host: &Host, finding: Finding, what: Start) -> Finding {
         Start::LockedMemory => lxc::Change::Limit("memlock", "unlimited".to_owned()),
         Start::Memory(gib) => lxc::Change::Memory(gib),
         Start::Cores(count) => lxc::Change::Cores(count),
+        Start::Infiniband => {
+            return finding.remedy(
+                "give the container the device files of the host: add /dev/infiniband to it on the host (LXC: \
+                 `lxc.mount.entry = /dev/infiniband dev/infiniband none bind,create=dir`), and restart it",
+            );
+        }
         Start::Numa | Start::HostNetwork | Start::Mps => return finding,
     };
     lxc::commands(host, &change).into_iter().fold(finding, Finding::command)

@@ -122,14 +122,36 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
+        id: "gpu.vgpu-memory",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "A virtual GPU lacks what the run needs",
+        cause: "virtual GPUs have no unified memory and map no memory of other cards unless the administrator of their host allows \
+                it; a run then fails with `CUDA driver error: operation not supported`",
+        remedy: Some("do without the option, or ask the administrator of the host to allow unified memory"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "gpu.fabric-manager",
         area: Area::Gpu,
         status: Status::Error,
-        title: "NVIDIA Fabric Manager is not running",
+        title: "NVIDIA Fabric Manager has not set up the GPUs",
         cause: "NVSwitch connects the GPUs of this machine; until Fabric Manager has configured the \
                 switches, every CUDA program fails with `system not yet initialized` (error 802), although \
                 nvidia-smi shows no problem",
         remedy: Some("start the service; its version must match the driver's"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "gpu.confidential-not-ready",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "A GPU for confidential computing is not released",
+        cause: "in a confidential virtual machine, the GPU accepts no program until somebody has attested it and declared it \
+                ready; until then CUDA fails with `system not yet initialized` (error 802), although nvidia-smi shows no problem",
+        remedy: Some("attest the GPU, then declare it ready; this is due at each start of the machine"),
         fix: None,
         detects: &[],
     },

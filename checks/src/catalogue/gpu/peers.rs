@@ -56,6 +56,17 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["p2p-patched-driver"],
     },
     Entry {
+        id: "gpu.nvlink-down",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "NVLinks of a GPU are inactive",
+        cause: "GPUs that NVLink connects exchange gradients over it; with a part of the links, or with a bridge that has no good \
+                contact, the run is slower, or its first exchange hangs",
+        remedy: Some("push the bridge in, or restart the machine"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "gpu.peer-none",
         area: Area::Gpu,
         status: Status::Info,

@@ -1,6 +1,7 @@
 //! The driver and the GPUs.
 
 mod compute_mode;
+mod confidential;
 mod device_files;
 mod devices;
 mod driver;
@@ -19,6 +20,7 @@ mod mig_files;
 mod mixed;
 mod mps;
 mod no_card;
+mod nvlink;
 mod outside_job;
 pub(in crate::checks) mod pci;
 mod pcie_link;
@@ -46,6 +48,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &compute_mode::CHECK,
     &mps::CHECK,
     &fabric::CHECK,
+    &confidential::CHECK,
     &mig::CHECK,
     &memory_taken::CHECK,
     &memory_errors::CHECK,
@@ -54,4 +57,5 @@ pub(super) const CHECKS: &[&Check] = &[
     &dynamic_boost::CHECK,
     &pcie_link::CHECK,
     &peer_access::CHECK,
+    &nvlink::CHECK,
 ];

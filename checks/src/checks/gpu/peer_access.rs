@@ -7,6 +7,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::nccl_files;
 use crate::status::Status;
 
 /// Parts of the names of cards connected by NVLink, which no IOMMU redirects.
@@ -39,7 +40,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let mut gpus = super::chosen(host, intent, host.gpus()?);
     gpus.retain(|gpu| gpu.lost().is_none());
-    let is_off = host.env(NCCL_P2P_DISABLE).is_ok_and(|value| value.is_some_and(|value| value.trim() == "1"));
+    let is_off = nccl_files::setting(host, NCCL_P2P_DISABLE).is_some_and(|set| set.value.trim() == "1");
     if gpus.len() < 2 || is_off || intent.cpu || intent.run && intent.ranks_on_gpus() < 2 {
         return Ok(Vec::new());
     }
@@ -73,6 +74,18 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 .command("yolo doctor --deep"),
         ]);
     }
+    if !all("GeForce")
+        && let Some(line) = fault(host, &gpus)
+    {
+        let title =
+            "the IOMMU blocked what a GPU sent: direct traffic between the GPUs fails or corrupts data";
+        return Ok(vec![
+            finding("gpu.peer-redirected", title.to_owned(), Status::Warning).seen(line).remedy(
+                "disable direct traffic (P2P), which is slower; to have it, add iommu=pt to the kernel command line and restart, or \
+                 turn the IOMMU or ACS off in the firmware",
+            ),
+        ]);
+    }
     let driver = host.driver_version();
     if all("RTX 6000 Ada") && driver.as_ref().is_ok_and(|driver| driver.to_string() == CORRUPTS) {
         let title = format!(
@@ -99,6 +112,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                  iommu=pt to the kernel command line and restart, or turn ACS off in the firmware, and try again",
             )],
         });
+    }
+    // Those of a bridge of NVLink.
+    let are_linked = gpus.iter().any(|gpu| gpu.nvlinks().is_ok_and(|links| links.contains(&true)))
+        || gpus.iter().skip(1).any(|gpu| host.gpus_read_each_other(gpus[0].index, gpu.index) == Ok(true));
+    if all("GeForce") && are_linked {
+        return Ok(Vec::new());
     }
     if all("GeForce") {
         let title = "GeForce cards cannot communicate directly: they use system memory";
@@ -192,13 +211,40 @@ fn iommu(host: &Host) -> Iommu {
     }
 }
 
+/// A line of the kernel log about an access of one of these cards that the IOMMU did not allow.
+fn fault(host: &Host, gpus: &[Gpu]) -> Option<String> {
+    let addresses: Vec<String> = gpus
+        .iter()
+        .filter_map(|gpu| {
+            let address = gpu.pci_bus_id().ok()?.to_ascii_lowercase();
+            // `07:00.0`, as some lines have it.
+            address.split_once(':').map(|(_, rest)| rest.to_owned())
+        })
+        .collect();
+    let lines = host.kernel_lines(&["IO_PAGE_FAULT", "DMAR: [DMA"]);
+    lines.into_iter().find(|line| {
+        let line = line.to_ascii_lowercase();
+        addresses.iter().any(|address| !address.is_empty() && line.contains(address.as_str()))
+    })
+}
+
+/// Levels of NCCL at which it uses direct traffic also between cards at different bridges of the CPU.
+const FAR_LEVELS: [&str; 6] = ["SYS", "NODE", "PHB", "3", "4", "5"];
+
 /// Signs that an IOMMU translates addresses and that the cards communicate over PCIe.
 fn redirected(host: &Host, gpus: &[Gpu]) -> Option<String> {
     let Iommu::Translates(seen) = iommu(host) else { return None };
+    // On AMD, NCCL uses direct traffic between exactly two cards at any distance.
+    let is_amd = host.system().is_ok_and(|system| system.cpu.is_some_and(|cpu| cpu.contains("AMD")));
+    let level = nccl_files::setting(host, "NCCL_P2P_LEVEL").map(|level| level.value.to_ascii_uppercase());
+    let is_far = gpus.len() == 2 && is_amd || level.is_some_and(|level| FAR_LEVELS.contains(&level.trim()));
     let over_pcie = gpus.iter().enumerate().any(|(place, first)| {
         gpus[place + 1..].iter().any(|second| {
-            host.gpu_link(first.index, second.index)
-                .is_ok_and(|link| matches!(link.as_str(), "PIX" | "PXB" | "PHB"))
+            host.gpu_link(first.index, second.index).is_ok_and(|link| match link.as_str() {
+                "PIX" | "PXB" | "PHB" => true,
+                "NODE" | "SYS" => is_far,
+                _ => false,
+            })
         })
     });
     over_pcie.then_some(seen)

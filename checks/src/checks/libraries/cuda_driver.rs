@@ -49,7 +49,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if let Some((path, version)) = super::libcuda::of_compat(host)
         && driver.major() < least
         && version.major() >= least
-        && !super::libcuda::has_geforce(host)
+        && super::other_libcuda::without_compat(host).is_none()
     {
         let title =
             format!("driver {driver} runs libtorch's CUDA {major}.{minor} through cuda-compat {version}");

@@ -3,13 +3,18 @@
 
 use super::packaged_nccl;
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, Variant, Version};
+use crate::facts::{Host, Variant, Version, Via};
 use crate::finding::Finding;
 use crate::foreign_library::{self, ForeignLibrary, OwnFolders};
 use crate::intent::Intent;
 use crate::status::Status;
 
 const CUDNN: &str = "libcudnn.so.9";
+/// The cuDNN that libtorch 2.11 was built with.
+const CUDNN_OF_LIBTORCH: [u32; 2] = [9, 19];
+
+/// Libraries of CUDA whose versions follow CUDA's.
+const OF_CUDA: [&str; 5] = ["libnvJitLink", "libcublasLt", "libcublas", "libcudart", "libnvrtc"];
 
 /// The libraries that cuDNN 9 consists of, besides the one that loads them.
 const PARTS: [&str; 8] = [
@@ -41,6 +46,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             findings.extend(never_returns(newer));
             continue;
         }
+        // cuDNN 9 works with programs that were built for an older 9.
+        let is_newer = |found: &ForeignLibrary| {
+            found.version().is_some_and(|version| !version.is_below(&CUDNN_OF_LIBTORCH))
+        };
+        if name == CUDNN && found.as_ref().is_some_and(|found| is_of_a_package(found) && is_newer(found)) {
+            continue;
+        }
         // NVIDIA/nccl#1637
         let version = found.as_ref().and_then(ForeignLibrary::version);
         let is_below_blackwell = name == foreign_library::NCCL
@@ -68,7 +80,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 findings.push(if foreign_library::is_from_system(&first) {
                     finding.remedy("reinstall libtorch: its folder lacks this library").command("yolo setup")
                 } else {
-                    finding.command("unset LD_LIBRARY_PATH")
+                    without_variable(host, finding, &first.path)
                 });
             }
             None if name == CUDNN => findings.extend(foreign_part(host, id)),
@@ -76,22 +88,55 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             None => {}
         }
     }
-    findings.extend(foreign_linker(host, &own));
+    findings.extend(older_cuda(host, &own));
     Ok(findings)
 }
 
-/// The linker of libtorch's CUDA, if the loader finds one of an older release. One of another major version is not loaded,
-/// and a newer one has all functions. The system's folders are searched last.
-fn foreign_linker(host: &Host, own: &OwnFolders) -> Option<Finding> {
+/// Whether it is part of a Python package, whose folders advice on the web puts into LD_LIBRARY_PATH.
+fn is_of_a_package(found: &ForeignLibrary) -> bool {
+    matches!(found, ForeignLibrary::Found(library) if library.path.contains("-packages/nvidia/"))
+}
+
+/// A library of CUDA, if the loader finds one of an older release than libtorch's: the linker, or others, which lack
+/// functions. One of another major version is not loaded, and a newer one has all functions. The system's folders are
+/// searched last.
+fn older_cuda(host: &Host, own: &OwnFolders) -> Option<Finding> {
     let Variant::Cuda(Some((major, minor))) = host.libtorch().ok()??.variant else { return None };
-    let name = format!("libnvJitLink.so.{major}");
-    let ForeignLibrary::Found(first) = foreign_library::find(host, own, &name)? else { return None };
-    let version = Version::find(first.version.as_deref()?)?;
-    if foreign_library::is_from_system(&first) || !version.is_below(&[major, minor]) {
-        return None;
+    OF_CUDA.into_iter().find_map(|stem| {
+        let name = format!("{stem}.so.{major}");
+        let ForeignLibrary::Found(first) = foreign_library::find(host, own, &name)? else { return None };
+        let version = Version::find(first.version.as_deref()?)?;
+        let is_other = version.major() != major;
+        if foreign_library::is_from_system(&first) || is_other || !version.is_below(&[major, minor]) {
+            return None;
+        }
+        let title = format!("{name} {version} is loaded from {}, not from libtorch's folder", first.path);
+        let finding = Finding::new("libraries.foreign-cuda", title);
+        Some(if first.via == Some(Via::LdLibraryPath) {
+            without_variable(host, finding, &first.path)
+        } else {
+            finding
+        })
+    })
+}
+
+/// LD_LIBRARY_PATH, which a line of a profile, or a module of a cluster, has set.
+fn without_variable(host: &Host, finding: Finding, path: &str) -> Finding {
+    let finding = finding.command("unset LD_LIBRARY_PATH");
+    let has_modules = host.env("LOADEDMODULES").ok().flatten().filter(|list| !list.is_empty());
+    let module = has_modules.and_then(|list| {
+        let is_of_cuda =
+            |name: &&str| ["cuda", "nvhpc", "cudnn"].iter().any(|word| name.to_lowercase().contains(word));
+        list.split(':').find(is_of_cuda).map(ToOwned::to_owned)
+    });
+    match module {
+        Some(module) => finding.command(format!("module unload {module}")),
+        None if path.contains("-packages/nvidia/") => finding.remedy(
+            "unset the variable, and remove the line that sets it from ~/.bashrc or from the activation script of that \
+             environment: yolo needs none",
+        ),
+        None => finding,
     }
-    let title = format!("{name} {version} is loaded from {}, not from libtorch's folder", first.path);
-    Some(Finding::new("libraries.foreign-cuda", title).command("unset LD_LIBRARY_PATH"))
 }
 
 fn preloaded(finding: Finding) -> Finding {

@@ -1,17 +1,13 @@
-//! Whether the loader finds libcuda, the driver's own library, and not the stub that the CUDA
-//! toolkit links against, nor a newer one from `cuda-compat` on a card that does not support it. WSL
+//! Whether the loader finds libcuda, the driver's own library; [`other_libcuda`] looks at one that it finds instead. WSL
 //! has its own checks, because its libcuda comes from Windows.
 
-use yolo_base::env::LD_LIBRARY_PATH;
-
-use super::driver_folder;
+use super::{driver_folder, other_libcuda};
 use crate::checks::gpu::{is_native_linux, pci};
 use crate::checks::{Answer, Check};
-use crate::facts::{Family, Gpu, Host, Library, NvmlState, Place, Version};
+use crate::facts::{Family, Host, NvmlState, Place, Version};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::start_container::{Start, start_with};
-use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
     question: "Does the loader find the driver's libcuda?",
@@ -59,22 +55,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             None => missing(host),
         }]);
     };
-    let folder = first.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let title = if lies_in(&first, "stubs") {
-        format!("the loader finds the toolkit's stub {} instead of the driver's libcuda", first.path)
-    } else if lies_in(&first, "compat") && has_geforce(host) {
-        format!("the loader finds {} from cuda-compat, which does not work with GeForce cards", first.path)
-    } else {
-        return Ok(Vec::new());
-    };
-    let finding = Finding::new("libraries.libcuda-stub", title);
-    let variable = host.env(LD_LIBRARY_PATH).ok().flatten().unwrap_or_default();
-    let kept: Vec<&str> = variable.split(':').filter(|entry| entry.trim_end_matches('/') != folder).collect();
-    Ok(vec![if kept.len() < variable.split(':').count() {
-        finding.command(format!("export LD_LIBRARY_PATH={}", quote(&kept.join(":"))))
-    } else {
-        finding.seen(format!("LD_LIBRARY_PATH is \"{variable}\""))
-    }])
+    Ok(other_libcuda::find(host, &first).into_iter().collect())
 }
 
 /// Whether this container has a GPU's device file, but none of the driver's libraries. Apptainer shows the host's device
@@ -126,25 +107,11 @@ fn is_container_in_wsl(host: &Host) -> bool {
     host.is_container() && host.is_wsl2() == Ok(true)
 }
 
-/// Whether a library is in a folder of this name, or links to one.
-fn lies_in(library: &Library, folder: &str) -> bool {
-    let real = library.real.as_deref().unwrap_or_default();
-    [library.path.as_str(), real].iter().any(|path| path.split('/').any(|part| part == folder))
-}
-
 /// Path and version of the libcuda that the loader finds, if it is from `cuda-compat`.
 pub(super) fn of_compat(host: &Host) -> Option<(String, Version)> {
-    let first = host.library(NAME).ok()?.into_iter().next().filter(|first| lies_in(first, "compat"))?;
-    // The file's real name ends with its version: libcuda.so.580.65.06.
-    let of_name = || first.real.as_deref()?.rsplit_once(".so.").map(|(_, version)| version.to_owned());
-    let version = first.version.clone().filter(|version| version.contains('.')).or_else(of_name)?;
-    Some((first.path.clone(), Version::find(&version)?))
-}
-
-/// Whether a card does not support `cuda-compat`.
-pub(super) fn has_geforce(host: &Host) -> bool {
-    let is_geforce = |gpu: &Gpu| gpu.name().is_ok_and(|name| name.contains("GeForce"));
-    host.gpus().is_ok_and(|gpus| gpus.iter().any(is_geforce))
+    let first = host.library(NAME).ok()?.into_iter().next();
+    let first = first.filter(|first| other_libcuda::lies_in(first, "compat"))?;
+    Some((first.path.clone(), other_libcuda::version(&first)?))
 }
 
 /// The module is loaded, but the loader does not find the libraries that go with it.

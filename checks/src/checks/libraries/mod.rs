@@ -13,6 +13,7 @@ pub(super) mod libcuda;
 mod libstdcxx;
 mod libtorch;
 mod noexec;
+mod other_libcuda;
 mod packaged_nccl;
 mod replacement;
 mod version;

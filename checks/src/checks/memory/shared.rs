@@ -8,6 +8,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Container, Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::nccl_files;
 use crate::status::Status;
 
 const PLACE: &str = "/dev/shm";
@@ -18,7 +19,7 @@ const COMFORTABLE: u64 = 1 << 30;
 
 pub(super) static CHECK: Check = Check {
     question: "Is there enough shared memory for several ranks?",
-    reports: &["memory.shared", "memory.shared-small"],
+    reports: &["memory.shared", "memory.shared-small", "memory.shared-closed"],
     preflight: true,
     run,
 };
@@ -53,8 +54,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     // NCCL uses sockets then.
-    if host.env(NCCL_SHM_DISABLE).ok().flatten().is_some_and(|value| value.trim() == "1") {
+    if nccl_files::setting(host, NCCL_SHM_DISABLE).is_some_and(|set| set.value.trim() == "1") {
         return Ok(Vec::new());
+    }
+    if let Some(finding) = closed(host, intent) {
+        return Ok(vec![finding]);
     }
     let space = host.file_system(PLACE)?;
     let (Some(total), Some(free)) = (space.total, space.available) else { return Ok(Vec::new()) };
@@ -113,6 +117,30 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     } else {
         finding.command(format!("sudo mount -o remount,size=1g {PLACE}"))
     }])
+}
+
+/// Whether this user can make nothing there: the folder is missing, or only root may write to it.
+fn closed(host: &Host, intent: &Intent) -> Option<Finding> {
+    let is_root = host.user().is_ok_and(|user| user.uid == Some(0));
+    let (title, command) = match host.stat(PLACE).ok()? {
+        None => (
+            format!("{PLACE} does not exist, so NCCL cannot share memory between ranks"),
+            "sudo mkdir -p /dev/shm && sudo mount -t tmpfs -o mode=1777 shm /dev/shm",
+        ),
+        Some(stat) if stat.writable == Some(false) && !is_root => (
+            format!("this user may not write to {PLACE}, so NCCL cannot share memory between ranks"),
+            "sudo chmod 1777 /dev/shm",
+        ),
+        Some(_) => return None,
+    };
+    let status = if intent.run { Status::Error } else { Status::Warning };
+    let finding = Finding::new("memory.shared-closed", title).status(status);
+    Some(match host.place() {
+        Place::Colab | Place::Kaggle => finding
+            .remedy("let NCCL use sockets instead, which is slower")
+            .command(format!("%env {NCCL_SHM_DISABLE}=1")),
+        _ => finding.command(command),
+    })
 }
 
 /// Whether this runs in Kubernetes, which has no option for the size.

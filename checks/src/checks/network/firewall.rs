@@ -1,7 +1,7 @@
 //! Whether a firewall blocks traffic between the machines of a run. Opening the port of machine 0 is
 //! not enough: ranks listen on ports that the kernel chooses.
 
-use super::leads_out;
+use super::{packet_filter, reaches_others};
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -21,23 +21,42 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let net = subnet(host).unwrap_or_else(|| "ADDRESS-OF-THE-OTHER-MACHINE".to_owned());
     let range = host.text("/proc/sys/net/ipv4/ip_local_port_range").ok().flatten();
     let range = range.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" to "));
-    let (name, command) = if ufw(host) {
-        ("ufw", format!("sudo ufw allow from {net}"))
+    let (name, commands, seen) = if ufw(host) {
+        ("ufw", vec![format!("sudo ufw allow from {net}")], None)
     } else if firewalld(host) {
-        (
-            "firewalld",
-            format!(
-                "sudo firewall-cmd --permanent --zone=trusted --add-source={net} && sudo firewall-cmd --reload"
-            ),
-        )
+        let command = format!(
+            "sudo firewall-cmd --permanent --zone=trusted --add-source={net} && sudo firewall-cmd --reload"
+        );
+        ("firewalld", vec![command], None)
+    } else if let Some(filter) = packet_filter::closed(host, &net).filter(|_| !host.is_container()) {
+        (filter.name, filter.commands, Some(filter.seen))
     } else {
         return Ok(Vec::new());
     };
-    let finding = Finding::new("network.firewall", format!("the firewall {name} is active")).command(command);
+    let finding = Finding::new("network.firewall", format!("the firewall {name} is active"));
+    let finding = if name == "nftables" {
+        finding.remedy(
+            "allow all traffic from the network of the other machines, and add the same rule to nftables' file, so that it stays",
+        )
+    } else if is_of_oracle(host) {
+        finding.remedy(
+            "allow all traffic from the network of the other machines, here and in the security list of their subnet in \
+             Oracle's cloud",
+        )
+    } else {
+        finding
+    };
+    let finding = seen.into_iter().fold(finding, Finding::seen);
+    let finding = commands.into_iter().fold(finding, Finding::command);
     Ok(vec![match range {
         Some(range) => finding.seen(format!("ranks listen on ports {range}")),
         None => finding,
     }])
+}
+
+fn is_of_oracle(host: &Host) -> bool {
+    let tag = host.text("/sys/class/dmi/id/chassis_asset_tag").ok().flatten();
+    tag.is_some_and(|tag| tag.contains("OracleCloud"))
 }
 
 fn ufw(host: &Host) -> bool {
@@ -60,7 +79,7 @@ fn firewalld(host: &Host) -> bool {
 /// The network of the first interface that is not virtual.
 fn subnet(host: &Host) -> Option<String> {
     let interfaces = host.interfaces().ok()?;
-    interfaces.iter().filter(|one| leads_out(&one.name)).find_map(|one| {
+    interfaces.iter().filter(|one| reaches_others(one)).find_map(|one| {
         let (address, length) = one.addresses.iter().find_map(|address| address.split_once('/'))?;
         let length: u32 = length.parse().ok()?;
         let mask = u32::MAX.checked_shl(32u32.checked_sub(length)?).unwrap_or(0);

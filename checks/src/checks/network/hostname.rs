@@ -1,7 +1,7 @@
 //! Whether host names resolve as a run on several machines needs: gloo announces the address of this
 //! machine's host name, and all ranks look up the name of machine 0.
 
-use super::leads_out;
+use super::reaches_others;
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -91,7 +91,7 @@ fn own_name(host: &Host) -> Result<Option<Finding>, crate::facts::Unknown> {
     let finding =
         line.map_or(finding.clone(), |line| finding.seen(format!("/etc/hosts has: {}", line.trim())));
     let real =
-        ours.iter().find(|one| one.up != Some(false) && leads_out(&one.name) && has_ipv4(&one.addresses));
+        ours.iter().find(|one| one.up != Some(false) && reaches_others(one) && has_ipv4(&one.addresses));
     Ok(Some(match real {
         Some(real) => finding.command(format!("export GLOO_SOCKET_IFNAME={}", real.name)),
         None => finding,

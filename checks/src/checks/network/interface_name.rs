@@ -1,7 +1,11 @@
-//! What the name of a network interface says about it.
+//! What the name of a network interface and its addresses say about it.
+
+use std::net::IpAddr;
+
+use crate::facts::Interface;
 
 /// Name prefixes of bridges, tunnels and container interfaces, which lead to no other machine.
-const VIRTUAL: [&str; 18] = [
+const VIRTUAL: [&str; 47] = [
     "docker",
     "br-",
     "veth",
@@ -20,9 +24,78 @@ const VIRTUAL: [&str; 18] = [
     "vnet",
     "kube",
     "dummy",
+    // Containers and virtual machines.
+    "lxdbr",
+    "incusbr",
+    "mpqemubr",
+    "vboxnet",
+    "nerdctl",
+    "cilium",
+    "antrea",
+    "weave",
+    "nodelocaldns",
+    "ovs-system",
+    "ovn-k8s",
+    "ovn0",
+    "ifb",
+    "genev_sys",
+    "vxlan",
+    // Tunnels of the kernel, which exist once their module is loaded.
+    "ip6tnl",
+    "tunl",
+    "sit",
+    "gre",
+    "erspan",
+    "ip_vti",
+    // Private networks over the Internet.
+    "nebula",
+    "gpd",
+    "cscotun",
+    "nordlynx",
+    "proton",
+    "CloudflareWARP",
+    "ham0",
+    "uncloud",
 ];
 
 /// Whether an interface can lead to other machines, by its name.
 pub(crate) fn leads_out(interface: &str) -> bool {
     interface != "lo" && !VIRTUAL.iter().any(|begin| interface.starts_with(begin))
+}
+
+/// Whether an interface can lead to other machines, by its name and addresses: one with link-local addresses alone
+/// leads to a management controller in the machine's case, or to nothing.
+pub(crate) fn reaches_others(interface: &Interface) -> bool {
+    let is_link_local = |text: &String| {
+        let address = text.split('/').next().and_then(|address| address.parse::<IpAddr>().ok());
+        match address {
+            Some(IpAddr::V4(address)) => address.is_link_local(),
+            Some(IpAddr::V6(address)) => address.segments()[0] & 0xffc0 == 0xfe80,
+            None => false,
+        }
+    };
+    let is_closed = !interface.addresses.is_empty() && interface.addresses.iter().all(is_link_local);
+    leads_out(&interface.name) && !is_closed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reaches(name: &str, addresses: &[&str]) -> bool {
+        let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
+        reaches_others(&Interface { name: name.to_owned(), up: Some(true), addresses })
+    }
+
+    #[test]
+    fn names_and_link_local_addresses_tell_what_leads_nowhere() {
+        for name in ["eno1.100", "br0", "vmbr0", "bond0", "ib0", "enP2p1s0", "wlp3s0"] {
+            assert!(reaches(name, &["10.0.0.7/24", "fe80::1/64"]), "{name}");
+        }
+        for name in ["lxdbr0", "cscotun0", "cilium_host", "ip6tnl0", "CloudflareWARP"] {
+            assert!(!reaches(name, &["10.0.0.7/24"]), "{name}");
+        }
+        assert!(!reaches("enx0a1b2c3d4e5f", &["169.254.3.1/24", "fe80::1/64"]));
+        assert!(reaches("eth0", &[]));
+    }
 }

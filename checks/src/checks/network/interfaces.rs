@@ -3,15 +3,16 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use yolo_base::env::{HOME, NCCL_SOCKET_IFNAME};
+use yolo_base::env::NCCL_SOCKET_IFNAME;
 use yolo_base::socket_interfaces::SocketInterfaces;
 
-use super::leads_out;
+use super::reaches_others;
 use crate::change::Change;
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Interface, Unknown};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::nccl_files;
 use crate::status::Status;
 
 /// Names that NCCL skips as long as there are others.
@@ -104,7 +105,7 @@ fn guess(up: &[&Interface], best: Option<&Interface>) -> Option<Finding> {
         candidates = of(false).filter(|one| one.name != "lo").collect();
     }
     let wrong: Vec<&str> =
-        candidates.iter().filter(|one| !leads_out(&one.name)).map(|one| one.name.as_str()).collect();
+        candidates.iter().filter(|one| !reaches_others(one)).map(|one| one.name.as_str()).collect();
     if wrong.is_empty() {
         return None;
     }
@@ -154,24 +155,15 @@ impl Choice {
     }
 }
 
-/// What a variable of NCCL says: the environment takes precedence over the user's file, and that over the system's.
+/// What a variable of NCCL says.
 pub(super) fn choice(host: &Host, name: &'static str) -> Option<Choice> {
-    if let Some(value) = host.env(name).ok().flatten().filter(|value| !value.is_empty()) {
-        return Some(Choice { name, place: name.to_owned(), value });
-    }
-    let home = host.env(HOME).ok().flatten().map(|home| format!("{home}/.nccl.conf"));
-    home.into_iter().chain(Some("/etc/nccl.conf".to_owned())).find_map(|file| {
-        let text = host.text(&file).ok().flatten()?;
-        let mut lines =
-            text.lines().filter_map(|line| line.trim().strip_prefix(name)?.trim_start().strip_prefix('='));
-        let value = lines.next_back()?.trim().to_owned();
-        Some(Choice { name, place: format!("{name} in {file}"), value })
-    })
+    let setting = nccl_files::setting(host, name)?;
+    Some(Choice { name, place: setting.place(), value: setting.value })
 }
 
 /// The interface that leads to machine 0, or the only physical one.
 fn best<'a>(up: &[&'a Interface], intent: &Intent, host: &Host) -> Option<&'a Interface> {
-    let real: Vec<&Interface> = up.iter().copied().filter(|one| leads_out(&one.name)).collect();
+    let real: Vec<&Interface> = up.iter().copied().filter(|one| reaches_others(one)).collect();
     let master = intent.master_addr.as_deref().and_then(|name| master(host, name).ok().flatten());
     let reaches = |one: &&&Interface| {
         master.is_some_and(|master| one.addresses.iter().any(|address| contains(address, master)))
@@ -188,7 +180,7 @@ pub(super) fn master(host: &Host, name: &str) -> Result<Option<IpAddr>, Unknown>
 }
 
 /// Whether an address such as `192.168.1.20/24` is in the same subnet as another.
-fn contains(with_prefix: &str, other: IpAddr) -> bool {
+pub(super) fn contains(with_prefix: &str, other: IpAddr) -> bool {
     let Some((address, length)) = with_prefix.split_once('/') else {
         return with_prefix.parse() == Ok(other);
     };

@@ -1,25 +1,34 @@
 //! Network and ports.
 
 mod certificates;
+mod efa;
 mod firewall;
 mod hostname;
+mod infiniband;
 mod interface_name;
 mod interfaces;
 mod internet;
 mod one_subnet;
+mod packet_filter;
 pub(in crate::checks) mod port;
 pub(in crate::checks) mod proxy;
 mod proxy_scheme;
 mod ras;
+mod roce;
+mod slow_interface;
 
 use super::Check;
-pub(crate) use interface_name::leads_out;
+pub(crate) use interface_name::{leads_out, reaches_others};
 
 pub(super) const CHECKS: &[&Check] = &[
     &port::CHECK,
     &hostname::CHECK,
     &interfaces::CHECK,
     &one_subnet::CHECK,
+    &infiniband::CHECK,
+    &efa::CHECK,
+    &roce::CHECK,
+    &slow_interface::CHECK,
     &firewall::CHECK,
     &internet::CHECK,
     &certificates::CHECK,

@@ -10,6 +10,16 @@ use crate::shell_quote::quote;
 /// Both are read by libtorch 2.11; the first is the older name.
 pub(in crate::checks) const VARIABLES: [&str; 2] = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
 
+/// The command that takes expandable segments out of a variable, if it asks for them. They are memory that is mapped piece
+/// by piece, which the drivers of WSL and of some virtual GPUs do not support.
+pub(in crate::checks) fn command_without_segments(host: &Host, name: &str) -> Option<String> {
+    let value = host.env(name).ok().flatten().filter(|value| asks_for_segments(value))?;
+    Some(match without_segments(&value) {
+        Some(others) => format!("export {name}={}", quote(&others)),
+        None => format!("unset {name}"),
+    })
+}
+
 /// The form of an option's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -151,7 +161,7 @@ fn corrected(value: &str) -> String {
 }
 
 /// Whether the value asks for expandable segments, also if libtorch cannot read it.
-pub(in crate::checks) fn asks_for_segments(value: &str) -> bool {
+fn asks_for_segments(value: &str) -> bool {
     let value = corrected(value);
     value
         .split(',')
@@ -160,7 +170,7 @@ pub(in crate::checks) fn asks_for_segments(value: &str) -> bool {
 }
 
 /// The corrected value without expandable segments; `None` if no other option remains, or libtorch cannot read them.
-pub(in crate::checks) fn without_segments(value: &str) -> Option<String> {
+fn without_segments(value: &str) -> Option<String> {
     let value = corrected(value);
     let others = value.split(',').filter(|option| !is_segments(option.split(':').next().unwrap_or_default()));
     let rest = others.map(str::trim).filter(|option| !option.is_empty()).collect::<Vec<_>>().join(",");

@@ -4,18 +4,19 @@
 
 use std::net::Ipv6Addr;
 
-use crate::facts::Host;
+use crate::facts::{Guest, Host, INFINIBAND_ADAPTERS as ADAPTERS, InfinibandPort};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::nccl_files::{self, Setting};
 use crate::status::Status;
 
-const ADAPTERS: &str = "/sys/class/infiniband";
 /// The number of an entry in a port's table of addresses (GIDs).
 const GID: &str = "NCCL_IB_GID_INDEX";
 const HCA: &str = "NCCL_IB_HCA";
 const DISABLE: &str = "NCCL_IB_DISABLE";
 const NET: &str = "NCCL_NET";
 const TOPOLOGY: &str = "NCCL_TOPO_FILE";
+const PLUGIN: &str = "NCCL_NET_PLUGIN";
 /// Entries of the table that are looked at for a better one.
 const ENTRIES: u32 = 8;
 
@@ -24,13 +25,14 @@ pub(super) fn findings(host: &Host, intent: &Intent) -> Vec<Finding> {
     if intent.cpu || intent.run && !intent.has_several_nodes() {
         return Vec::new();
     }
-    let ports = ports(host);
+    let ports = host.infiniband_ports();
     let mut findings: Vec<Finding> = Vec::new();
     findings.extend(gid(host, &ports));
     findings.extend(hca(host, &ports));
     findings.extend(off(host, &ports));
     findings.extend(net(host, &ports));
     findings.extend(topology(host));
+    findings.extend(plugin(host, &ports));
     // Which run it concerns is not known yet.
     if intent.run {
         findings
@@ -39,76 +41,40 @@ pub(super) fn findings(host: &Host, intent: &Intent) -> Vec<Finding> {
     }
 }
 
-fn set(host: &Host, name: &str) -> Option<String> {
-    host.env(name).ok().flatten().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+fn set(host: &Host, name: &str) -> Option<Setting> {
+    nccl_files::setting(host, name).filter(|setting| !setting.value.trim().is_empty())
 }
 
-/// A port of an adapter.
-struct Port {
-    adapter: String,
-    number: String,
-    is_active: Option<bool>,
-    is_ethernet: bool,
+/// The address of an entry; `None` if it is unknown, and `Some(None)` if the entry is empty.
+fn address(host: &Host, port: &InfinibandPort, entry: u32) -> Option<Option<Ipv6Addr>> {
+    let text = host.text(&format!("{}/gids/{entry}", port.folder())).ok()?;
+    Some(
+        text.and_then(|text| text.trim().parse::<Ipv6Addr>().ok())
+            .filter(|address| !address.is_unspecified()),
+    )
 }
 
-impl Port {
-    fn folder(&self) -> String {
-        format!("{ADAPTERS}/{}/ports/{}", self.adapter, self.number)
-    }
+/// Whether an entry is of RoCE v2, the version that routers forward.
+fn is_version_2(host: &Host, port: &InfinibandPort, entry: u32) -> bool {
+    let text = host.text(&format!("{}/gid_attrs/types/{entry}", port.folder())).ok().flatten();
+    text.is_some_and(|text| text.contains("v2"))
+}
 
-    /// The address of an entry; `None` if it is unknown, and `Some(None)` if the entry is empty.
-    fn address(&self, host: &Host, entry: u32) -> Option<Option<Ipv6Addr>> {
-        let text = host.text(&format!("{}/gids/{entry}", self.folder())).ok()?;
-        Some(
-            text.and_then(|text| text.trim().parse::<Ipv6Addr>().ok())
-                .filter(|address| !address.is_unspecified()),
-        )
-    }
-
-    /// Whether an entry is of RoCE v2, the version that routers forward.
-    fn is_version_2(&self, host: &Host, entry: u32) -> bool {
-        let text = host.text(&format!("{}/gid_attrs/types/{entry}", self.folder())).ok().flatten();
-        text.is_some_and(|text| text.contains("v2"))
-    }
-
-    /// The first entry that other networks reach.
-    fn best_entry(&self, host: &Host) -> Option<u32> {
-        let address = |entry: u32| self.address(host, entry).flatten();
-        (0..ENTRIES).find(|&entry| {
-            self.is_version_2(host, entry) && address(entry).is_some_and(|address| !is_link_local(address))
-        })
-    }
+/// The first entry that other networks reach.
+fn best_entry(host: &Host, port: &InfinibandPort) -> Option<u32> {
+    let address = |entry: u32| address(host, port, entry).flatten();
+    (0..ENTRIES).find(|&entry| {
+        is_version_2(host, port, entry) && address(entry).is_some_and(|address| !is_link_local(address))
+    })
 }
 
 fn is_link_local(address: Ipv6Addr) -> bool {
     address.segments()[0] & 0xffc0 == 0xfe80
 }
 
-fn ports(host: &Host) -> Vec<Port> {
-    let adapters = host.folder(ADAPTERS).ok().flatten().unwrap_or_default();
-    let port = |adapter: &String| {
-        let folder = format!("{ADAPTERS}/{adapter}/ports");
-        let numbers = host.folder(&folder).ok().flatten().unwrap_or_else(|| vec!["1".to_owned()]);
-        let adapter = adapter.clone();
-        numbers
-            .into_iter()
-            .map(move |number| {
-                let file = |name: &str| host.text(&format!("{folder}/{number}/{name}")).ok().flatten();
-                Port {
-                    is_active: file("state").map(|state| state.contains("ACTIVE")),
-                    is_ethernet: file("link_layer").is_some_and(|layer| layer.trim() == "Ethernet"),
-                    adapter: adapter.clone(),
-                    number: number.clone(),
-                }
-            })
-            .collect::<Vec<_>>()
-    };
-    adapters.iter().flat_map(port).collect()
-}
-
 /// Whether NCCL's list of adapters takes a port: `mlx5_0,mlx5_1:1`, `=mlx5_1`, `^mlx5_2`; names are beginnings unless
 /// the list starts with `=`.
-fn takes(list: &str, port: &Port) -> bool {
+pub(in crate::checks) fn takes(list: &str, port: &InfinibandPort) -> bool {
     let (negated, list) = list.strip_prefix('^').map_or((false, list), |rest| (true, rest));
     let (exact, list) = list.strip_prefix('=').map_or((false, list), |rest| (true, rest));
     let is = |one: &str| {
@@ -122,15 +88,16 @@ fn takes(list: &str, port: &Port) -> bool {
 }
 
 /// An entry of the table of addresses that does not reach other machines.
-fn gid(host: &Host, ports: &[Port]) -> Option<Finding> {
-    let entry: u32 = set(host, GID)?.parse().ok()?;
-    let list = set(host, HCA).unwrap_or_default();
-    let used = |port: &&Port| {
-        port.is_ethernet && port.is_active != Some(false) && (list.is_empty() || takes(&list, port))
+fn gid(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
+    let setting = set(host, GID)?;
+    let entry: u32 = setting.value.trim().parse().ok()?;
+    let list = set(host, HCA).map(|list| list.value).unwrap_or_default();
+    let used = |port: &&InfinibandPort| {
+        port.is_ethernet() && port.is_active() != Some(false) && (list.is_empty() || takes(&list, port))
     };
     let port = ports.iter().find(used)?;
     let who = format!("{} port {}", port.adapter, port.number);
-    let (what, status) = match port.address(host, entry)? {
+    let (what, status) = match address(host, port, entry)? {
         None => (format!("entry {entry} of the GID table of {who} is empty"), Status::Error),
         Some(address) if is_link_local(address) => (
             format!(
@@ -138,120 +105,169 @@ fn gid(host: &Host, ports: &[Port]) -> Option<Finding> {
             ),
             Status::Warning,
         ),
-        Some(_) if !port.is_version_2(host, entry) && port.best_entry(host).is_some() => (
+        Some(_) if !is_version_2(host, port, entry) && best_entry(host, port).is_some() => (
             format!("that GID of {who} is of RoCE v1, which is not routed to other networks"),
             Status::Warning,
         ),
         Some(_) => return None,
     };
-    let title = format!("{GID} is \"{entry}\": {what}");
+    let title = format!("{} is \"{entry}\": {what}", setting.place());
     let finding = Finding::new("shell.variable-breaks", title).status(status).because(
         "ranks on other machines cannot connect to this address over RoCE: ibv_modify_qp fails with `Connection timed \
          out` or `Invalid argument`",
     );
-    Some(match port.best_entry(host) {
+    Some(match best_entry(host, port) {
         Some(best) => {
-            let address = port.address(host, best).flatten().map_or(String::new(), |address| {
+            let address = address(host, port, best).flatten().map_or(String::new(), |address| {
                 let plain =
                     address.to_ipv4_mapped().map_or(address.to_string(), |address| address.to_string());
                 format!(", {plain}")
             });
-            finding
-                .seen(format!("entry {best} is of RoCE v2{address}"))
-                .remedy(format!(
-                    "unset the variable on all machines, so that NCCL chooses an entry itself, or set it to {best}"
-                ))
-                .command(format!("unset {GID}"))
+            setting.command(finding.seen(format!("entry {best} is of RoCE v2{address}")).remedy(format!(
+                "unset the variable on all machines, so that NCCL chooses an entry itself, or set it to {best}"
+            )))
         }
-        None => finding.command(format!("unset {GID}")),
+        None => setting.command(setting.text(finding)),
     })
 }
 
 /// Adapters that do not exist or have no link.
-fn hca(host: &Host, ports: &[Port]) -> Option<Finding> {
-    let list = set(host, HCA)?;
+fn hca(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
+    let setting = set(host, HCA)?;
+    let list = setting.value.clone();
     // Without a list of adapters, nothing is known.
     host.folder(ADAPTERS).ok()?;
-    let taken: Vec<&Port> = ports.iter().filter(|port| takes(&list, port)).collect();
-    if taken.iter().any(|port| port.is_active != Some(false)) {
+    let taken: Vec<&InfinibandPort> = ports.iter().filter(|port| takes(&list, port)).collect();
+    if taken.iter().any(|port| port.is_active() != Some(false)) {
         return None;
     }
-    let names: Vec<&str> =
-        ports.iter().filter(|port| port.is_active != Some(false)).map(|port| port.adapter.as_str()).collect();
+    let names: Vec<&str> = ports
+        .iter()
+        .filter(|port| port.is_active() != Some(false))
+        .map(|port| port.adapter.as_str())
+        .collect();
     let what = match (taken.first(), names.is_empty()) {
+        (Some(port), _) if port.has_link == Some(true) => {
+            format!("port {} of {} is not active, although its cable has a link", port.number, port.adapter)
+        }
         (Some(port), _) => format!("port {} of {} has no link", port.number, port.adapter),
         (None, true) => "this machine has no InfiniBand adapter with a link".to_owned(),
         (None, false) => "no adapter of this machine has that name".to_owned(),
     };
-    let title = format!("{HCA} is \"{list}\": {what}, so NCCL uses TCP sockets");
+    let title = format!("{} is \"{list}\": {what}, so NCCL uses TCP sockets", setting.place());
     let finding = Finding::new("shell.variable-slows", title);
     let finding =
         if names.is_empty() { finding } else { finding.seen(format!("with a link: {}", names.join(", "))) };
-    Some(finding.command(format!("unset {HCA}")))
+    Some(setting.command(setting.text(finding)))
 }
 
 /// A fast network that is switched off. It may be on purpose.
-fn off(host: &Host, ports: &[Port]) -> Option<Finding> {
-    let value = set(host, DISABLE).filter(|value| value != "0")?;
-    let port = ports.iter().find(|port| port.is_active == Some(true))?;
+fn off(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
+    let setting = set(host, DISABLE).filter(|setting| setting.value != "0")?;
+    // Amazon's adapters are used by a plugin, whatever this variable says.
+    let port = ports.iter().find(|port| port.is_active() == Some(true) && !port.is_efa(host))?;
     let title = format!(
-        "{DISABLE} is \"{value}\": the machines communicate through TCP sockets, although {} has a link",
+        "{} is \"{}\": the machines communicate through TCP sockets, although {} has a link",
+        setting.place(),
+        setting.value,
         port.adapter
     );
-    Some(Finding::new("shell.variable-slows", title).status(Status::Info).command(format!("unset {DISABLE}")))
+    let finding = Finding::new("shell.variable-slows", title).status(Status::Info);
+    Some(setting.command(setting.text(finding)))
 }
 
 /// A network that nothing here provides.
-fn net(host: &Host, ports: &[Port]) -> Option<Finding> {
-    let value = set(host, NET)?;
+fn net(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
+    let setting = set(host, NET)?;
+    let (value, place) = (setting.value.clone(), setting.place());
     let title = match value.to_ascii_lowercase().as_str() {
         "socket" => {
-            let port = ports.iter().find(|port| port.is_active == Some(true))?;
+            let port = ports.iter().find(|port| port.is_active() == Some(true))?;
             let title = format!(
-                "{NET} is \"{value}\": the machines communicate through TCP sockets, although {} has a link",
+                "{place} is \"{value}\": the machines communicate through TCP sockets, although {} has a link",
                 port.adapter
             );
             let finding = Finding::new("shell.variable-slows", title).status(Status::Info);
-            return Some(finding.command(format!("unset {NET}")));
+            return Some(setting.command(setting.text(finding)));
         }
         "ib" => {
             host.folder(ADAPTERS).ok()?;
             if !ports.is_empty() {
                 return None;
             }
-            format!("{NET} is \"{value}\", but this machine has no InfiniBand adapter")
+            format!("{place} is \"{value}\", but this machine has no InfiniBand adapter")
         }
         _ => {
-            let plugin = set(host, "NCCL_NET_PLUGIN").unwrap_or_default();
-            let library = match plugin.as_str() {
-                "" => "libnccl-net.so".to_owned(),
-                name if name.contains(".so") => name.to_owned(),
-                name => format!("libnccl-net-{name}.so"),
-            };
+            let plugin = set(host, PLUGIN).map(|plugin| plugin.value).unwrap_or_default();
+            let library = library_of(&plugin);
             if library.contains('/') || !host.library(&library).ok()?.is_empty() {
                 return None;
             }
-            format!("{NET} is \"{value}\", but the loader does not find the plugin for it ({library})")
+            format!("{place} is \"{value}\", but the loader does not find the plugin for it ({library})")
         }
     };
     let finding = Finding::new("shell.variable-breaks", title)
         .because("NCCL has no network of that name here, and does not start without it");
-    Some(finding.command(format!("unset {NET}")))
+    Some(setting.command(setting.text(finding)))
 }
 
 /// A description of a cloud's machine that was not brought along, for example into a container.
 fn topology(host: &Host) -> Option<Finding> {
-    let file = set(host, TOPOLOGY)?;
-    if host.exists(&file) != Ok(false) {
+    let setting = set(host, TOPOLOGY)?;
+    let file = &setting.value;
+    if host.exists(file) != Ok(false) {
         return None;
     }
-    let title = format!("{TOPOLOGY} names {file}, which does not exist");
-    Some(
-        Finding::new("shell.variable-slows", title)
-            .because("NCCL then guesses which network card is near which GPU; clouds describe their machines in this file")
-            .remedy("mount that file into the container, or unset the variable")
-            .command(format!("unset {TOPOLOGY}")),
-    )
+    let title = format!("{} names {file}, which does not exist", setting.place());
+    let finding = Finding::new("shell.variable-slows", title)
+        .because("NCCL then guesses which network card is near which GPU; clouds describe their machines in this file")
+        .remedy(match &setting.file {
+            Some(of) => format!("mount that file into the container, or remove the line from {of}"),
+            None => "mount that file into the container, or unset the variable".to_owned(),
+        });
+    Some(setting.command(finding))
+}
+
+/// The file name of a plugin for networks.
+pub(in crate::checks) fn library_of(plugin: &str) -> String {
+    match plugin {
+        "" => "libnccl-net.so".to_owned(),
+        name if name.contains(".so") => name.to_owned(),
+        name => format!("libnccl-net-{name}.so"),
+    }
+}
+
+/// A plugin that is not here: an image of one cloud that runs in another. NCCL then uses its own networks.
+fn plugin(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
+    let setting = set(host, PLUGIN).filter(|plugin| plugin.value != "none")?;
+    // Amazon's network has a check of its own, and the rule above covers a network that is named.
+    if set(host, NET).is_some() || ports.iter().any(|port| port.is_efa(host)) {
+        return None;
+    }
+    let library = library_of(&setting.value);
+    let is_there = |name: &str| match name.contains('/') {
+        true => host.exists(name).ok(),
+        false => host.library(name).ok().map(|found| !found.is_empty()),
+    };
+    if is_there(&library)? {
+        return None;
+    }
+    let title = format!(
+        "{} is \"{}\", but the loader does not find the plugin ({library}), so NCCL uses its own networks",
+        setting.place(),
+        setting.value
+    );
+    // In a cloud whose network needs a plugin, the sockets that are left are many times slower.
+    let status = match host.guest() {
+        Some(Guest::Cloud(_)) => Status::Warning,
+        _ => Status::Info,
+    };
+    let finding = Finding::new("shell.variable-slows", title).status(status);
+    let finding = finding.remedy(
+        "add the folder of the plugin to LD_LIBRARY_PATH if this machine has it; otherwise unset the variable, which an image \
+         for another cloud may have set",
+    );
+    Some(setting.command(finding))
 }
 
 #[cfg(test)]
@@ -260,11 +276,10 @@ mod tests {
 
     #[test]
     fn nccl_reads_beginnings_exact_names_ports_and_exclusions() {
-        let port = |adapter: &str, number: &str| Port {
+        let port = |adapter: &str, number: &str| InfinibandPort {
             adapter: adapter.to_owned(),
             number: number.to_owned(),
-            is_active: Some(true),
-            is_ethernet: true,
+            ..InfinibandPort::default()
         };
         assert!(takes("mlx5", &port("mlx5_3", "1")) && takes("mlx5_0,mlx5_1:2", &port("mlx5_1", "2")));
         assert!(!takes("mlx5_1:2", &port("mlx5_1", "1")) && !takes("=mlx5_1", &port("mlx5_10", "1")));

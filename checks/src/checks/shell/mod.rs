@@ -1,7 +1,8 @@
 //! Environment variables and the PATH.
 
 pub(super) mod allocator;
-mod infiniband;
+mod graph_file;
+pub(super) mod infiniband;
 mod program;
 mod snap;
 mod variables;

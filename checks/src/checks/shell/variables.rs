@@ -9,10 +9,11 @@ use yolo_base::env::{
 use crate::change::Change;
 use crate::checks::gpu::peer_access::is_nvlinked;
 use crate::checks::memory::shared;
-use crate::checks::{Answer, Check, cores, leads_out};
+use crate::checks::{Answer, Check, cores, reaches_others};
 use crate::facts::{Gpu, Host, Interface};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::nccl_files::{self, Setting};
 use crate::status::Status;
 use yolo_base::format;
 
@@ -110,6 +111,24 @@ const SEVERAL: &[Rule] = &[
     ("NCCL_PROTO", |value| {
         on(value).then_some(()).and(slows("NCCL may not choose the fastest algorithm or protocol"))
     }),
+    ("NCCL_BUFFSIZE", |value| {
+        let is_odd = value.trim().parse::<u64>().is_ok_and(|size| size > 0 && !size.is_power_of_two());
+        is_odd.then_some(()).and(breaks(
+            "NCCL was reported to hang or to compute wrong sums with sizes that are no power of two",
+        ))
+    }),
+    ("NCCL_NTHREADS", |value| {
+        let is_odd = first_number(value).is_some_and(|count| ![0, 64, 128, 256, 512].contains(&count));
+        is_odd.then_some(()).and(breaks(
+            "NCCL works with 64, 128, 256 or 512 threads, and was reported to compute wrong sums with others",
+        ))
+    }),
+    ("NCCL_CHUNK_SIZE", |value| {
+        let is_large = value.trim().parse::<u64>().is_ok_and(|size| size >= 1 << 20);
+        is_large
+            .then_some(())
+            .and(breaks("NCCL was reported to compute wrong sums with chunks of 1 MiB and more"))
+    }),
     ("NCCL_MAX_NCHANNELS", |value| match first_number(value) {
         Some(0..=2) => slows("with so few channels, NCCL cannot saturate a link"),
         _ => None,
@@ -149,6 +168,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     findings.extend(super::allocator::findings(host, intent));
     findings.extend(threads(host, intent));
     findings.extend(super::infiniband::findings(host, intent));
+    findings.extend(super::graph_file::finding(host, intent));
     findings.extend(ignored(host));
     if intent.has_several_nodes() {
         findings.extend(interface_of_gloo(host));
@@ -195,7 +215,7 @@ fn interface_of_gloo(host: &Host) -> Option<Finding> {
         return Some(finding);
     }
     let interfaces = host.interfaces().unwrap_or_default();
-    let works = |one: &&Interface| one.up != Some(false) && !one.addresses.is_empty() && leads_out(&one.name);
+    let works = |one: &&Interface| one.up != Some(false) && !one.addresses.is_empty() && reaches_others(one);
     let example = interfaces.iter().find(works).map(|one| format!(", here {}", one.name)).unwrap_or_default();
     Some(finding.seen(format!(
         "only NCCL understands a list of exclusions; PyTorch's own ranks over gloo need the name of one interface\
@@ -208,17 +228,25 @@ fn set(host: &Host, name: &str) -> Option<String> {
 }
 
 fn finding(host: &Host, name: &'static str, rule: fn(&str) -> Option<Effect>) -> Option<Finding> {
-    let value = set(host, name)?;
-    let effect = rule(&value)?;
-    if name == NCCL_P2P_DISABLE && has_nvlink(host) {
-        return Some(slow(name, &value, "these GPUs cannot use NVLink, and communicate many times slower"));
-    }
-    let title = format!("{name} is \"{value}\": {}", effect.what);
+    let of_shell = || Some(Setting { name: name.to_owned(), value: set(host, name)?, file: None });
+    let setting = of_shell().or_else(|| nccl_files::setting(host, name))?;
+    let effect = rule(&setting.value)?;
+    let is_worse = name == NCCL_P2P_DISABLE && has_nvlink(host);
+    let what = if is_worse {
+        "these GPUs cannot use NVLink, and communicate many times slower"
+    } else {
+        effect.what
+    };
+    let title = format!("{} is \"{}\": {what}", setting.place(), setting.value);
     Some(match effect.status {
-        Status::Error => unsetting(Finding::new("shell.variable-breaks", title), name),
-        Status::Warning => slow(name, &value, effect.what),
+        Status::Error => setting.removed(Finding::new("shell.variable-breaks", title)),
+        Status::Warning => setting.removed(Finding::new("shell.variable-slows", title)),
+        _ if is_worse => setting.removed(Finding::new("shell.variable-slows", title)),
         // The user decides which value is right.
-        other => Finding::new("shell.variable-slows", title).status(other).command(format!("unset {name}")),
+        other => {
+            let finding = Finding::new("shell.variable-slows", title).status(other);
+            setting.command(setting.text(finding))
+        }
     })
 }
 

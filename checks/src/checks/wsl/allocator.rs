@@ -2,12 +2,11 @@
 //! when memory is mapped (microsoft/WSL and pytorch threads of 2026): "CUDA driver error", or a rank that
 //! hangs.
 
-use crate::checks::shell::allocator::{VARIABLES, asks_for_segments, without_segments};
+use crate::checks::shell::allocator::{VARIABLES, command_without_segments};
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::shell_quote::quote;
 
 pub(super) static CHECK: Check = Check {
     question: "Is CUDA's allocator set to an option that can fail in WSL?",
@@ -20,17 +19,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if intent.cpu || !host.is_wsl2()? {
         return Ok(Vec::new());
     }
-    let mut findings = Vec::new();
-    for name in VARIABLES {
-        let Some(value) = host.env(name)? else { continue };
-        if asks_for_segments(&value) {
-            let title = format!("{name} asks for expandable_segments, which fail in WSL with some drivers");
-            let command = match without_segments(&value) {
-                Some(others) => format!("export {name}={}", quote(&others)),
-                None => format!("unset {name}"),
-            };
-            findings.push(Finding::new("wsl.expandable-segments", title).command(command));
-        }
-    }
-    Ok(findings)
+    let findings = VARIABLES.iter().filter_map(|name| {
+        let command = command_without_segments(host, name)?;
+        let title = format!("{name} asks for expandable_segments, which fail in WSL with some drivers");
+        Some(Finding::new("wsl.expandable-segments", title).command(command))
+    });
+    Ok(findings.collect())
 }

@@ -113,6 +113,7 @@ fn ask_device(device: &Device<'_>, index: u32, notes: &Notes) {
         "compute_capability",
         of(device.cuda_compute_capability().map(|of| format!("{}.{}", of.major, of.minor))),
     );
+    put("nvlinks", nvlinks(device));
     put("compute_mode", of(device.compute_mode().map(compute_mode)));
     put("mig_mode", of(device.mig_mode().map(|mode| mode.current == 1)));
     put("mig_instances", of(device.mig_device_count().map(|count| mig_instances(device, count))));
@@ -151,6 +152,13 @@ fn compute_mode(mode: ComputeMode) -> &'static str {
         ComputeMode::ExclusiveProcess => "exclusive_process",
         ComputeMode::ExclusiveThread => "exclusive_thread",
     }
+}
+
+/// Whether each of the card's NVLinks is active; empty for a card without NVLink.
+fn nvlinks(device: &Device<'_>) -> Value {
+    /// As many as any card has.
+    const MOST: u32 = 18;
+    (0..MOST).map_while(|link| device.link_wrapper_for(link).is_active().ok()).collect()
 }
 
 /// The number of existing MIG instances, of the maximum number.

@@ -246,6 +246,13 @@ impl Gpu {
         Ok(found.iter().filter_map(device).collect())
     }
 
+    /// Whether each of its NVLinks is active; empty without NVLink.
+    pub fn nvlinks(&self) -> Fact<Vec<bool>> {
+        let found = self.answers.get("nvlinks").and_then(Value::as_array);
+        let found = found.ok_or_else(|| self.unknown("nvlinks"))?;
+        Ok(found.iter().filter_map(Value::as_bool).collect())
+    }
+
     /// Processes that compute on it.
     pub fn processes(&self) -> Fact<Vec<GpuProcess>> {
         self.processes_of("processes")

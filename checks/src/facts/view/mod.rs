@@ -13,6 +13,7 @@ pub(super) mod distribution;
 pub(crate) mod drive_fault;
 pub(super) mod gpu;
 pub(super) mod gpu_names;
+pub(super) mod infiniband;
 pub(super) mod kernel_log;
 pub(super) mod libtorch;
 pub(super) mod limits;

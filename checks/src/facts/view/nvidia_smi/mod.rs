@@ -3,6 +3,7 @@
 //! values of `--query-gpu`, and the long report (`-q`). A live host uses NVML, which is a hundred times
 //! faster.
 
+mod links;
 mod list;
 mod parsed;
 mod query;
@@ -54,6 +55,7 @@ impl Host {
             table::read(&text, &mut parsed);
             query::read(line, &text, &mut parsed);
             report::read(&text, &mut parsed);
+            links::read(line, &text, &mut parsed);
         }
         if parsed.devices.is_empty() && parsed.driver_version.is_none() {
             return failure;

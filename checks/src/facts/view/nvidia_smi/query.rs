@@ -36,6 +36,8 @@ fn answer(index: usize, asked: &str, value: &str, parsed: &mut Parsed) {
         "name" | "gpu_name" => ("name", Some(value.into())),
         "uuid" | "gpu_uuid" => ("uuid", Some(value.into())),
         "pci.bus_id" | "gpu_bus_id" => ("pci_bus_id", Some(value.into())),
+        "fabric.state" => ("fabric_state", Some(value.into())),
+        "fabric.status" => ("fabric_status", Some(value.into())),
         "compute_cap" => ("compute_capability", number(value).map(|_| value.into())),
         "compute_mode" => ("compute_mode", compute_mode(value).map(Into::into)),
         "mig.mode.current" => ("mig_mode", flag(value).map(Into::into)),

@@ -77,6 +77,8 @@ fn answer(card: usize, path: &[&str], name: &str, value: &str, parsed: &mut Pars
         }
         "Persistence Mode" => put_in(parsed, card, "persistence", flag(value)),
         "Display Active" => put_in(parsed, card, "display_active", flag(value)),
+        "State" if path.last() == Some(&"Fabric") => parsed.put(card, "fabric_state", value),
+        "Status" if path.last() == Some(&"Fabric") => parsed.put(card, "fabric_status", value),
         "Current" if under("MIG Mode") => put_in(parsed, card, "mig_mode", flag(value)),
         "Current" if under("Link Width") => put_in(parsed, card, "pcie_width", number(value)),
         "Max" if under("Link Width") => put_in(parsed, card, "pcie_width_max", number(value)),
@@ -180,6 +182,9 @@ GPU 00000000:3B:00.0
         Link Width
             Max                           : 16x
             Current                       : 4x
+    Fabric
+        State                             : In Progress
+        Status                            : N/A
     Performance State                     : P0
     Clocks Throttle Reasons
         Idle                              : Not Active
@@ -216,6 +221,7 @@ GPU 00000000:3B:00.0
         assert_eq!((&card["pcie_width"], &card["pcie_width_max"]), (&json!(4), &json!(16)));
         assert_eq!((&card["pcie_generation"], &card["pcie_generation_max"]), (&json!(1), &json!(3)));
         assert_eq!(card["throttle_reasons"], 0x88);
+        assert_eq!((&card["fabric_state"], &card["fabric_status"]), (&json!("In Progress"), &json!("N/A")));
         assert_eq!(card["compute_mode"], "exclusive_process");
         assert_eq!(card["ecc_uncorrected"], 3);
         assert_eq!(card["remapped_rows_pending"], true);

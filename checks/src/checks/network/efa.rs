@@ -1,0 +1,133 @@
+//! Whether NCCL finds the plugin for Amazon's network adapter, EFA. Without it, the ranks of a run over several machines
+//! use TCP sockets, many times slower, without a message.
+
+use yolo_base::env::LD_LIBRARY_PATH;
+
+use crate::checks::shell::infiniband::library_of;
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, Place};
+use crate::finding::Finding;
+use crate::intent::Intent;
+use crate::nccl_files::{self, Setting};
+use crate::remedies::start_container::{Start, start_with};
+
+pub(super) static CHECK: Check = Check {
+    question: "Does NCCL find the plugin for Amazon's network adapter?",
+    reports: &["network.efa-plugin"],
+    preflight: false,
+    run,
+};
+
+/// The names of the plugin.
+const PLUGINS: [&str; 2] = ["libnccl-net.so", "libnccl-net-ofi.so"];
+/// Where installers put it.
+const FOLDERS: [&str; 7] = [
+    "/opt/amazon/ofi-nccl/lib/x86_64-linux-gnu",
+    "/opt/amazon/ofi-nccl/lib64",
+    "/opt/amazon/ofi-nccl/lib",
+    "/opt/amazon/aws-ofi-nccl/lib",
+    "/opt/aws-ofi-nccl/lib",
+    "/opt/aws-ofi-nccl/install/lib",
+    "/usr/local/aws-ofi-nccl/lib",
+];
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let uses_nccl = !intent.cpu && intent.backend.as_deref() != Some("gloo");
+    if !intent.has_several_nodes() || !uses_nccl || host.os()? != "linux" {
+        return Ok(Vec::new());
+    }
+    let network = nccl_files::setting(host, "NCCL_NET").map(|setting| setting.value.to_ascii_lowercase());
+    let Some(port) = host.infiniband_ports().into_iter().find(|port| port.is_efa(host)) else {
+        return Ok(Vec::new());
+    };
+    if network.is_some_and(|name| name == "socket") {
+        return Ok(Vec::new());
+    }
+    let is_found = |name: &str| host.library(name).map(|found| !found.is_empty());
+    let named = nccl_files::setting(host, "NCCL_NET_PLUGIN");
+    // A plugin of another network, such as an image for another cloud names, or none.
+    let other = named.filter(|plugin| !plugin.value.contains("ofi") && !plugin.value.contains('/'));
+    let is_installed = PLUGINS.iter().any(|name| is_found(name) == Ok(true));
+    // NCCL looks for no other plugin then.
+    let is_other_found = |plugin: &Setting| is_found(&library_of(&plugin.value)) == Ok(true);
+    if is_installed && other.as_ref().is_none_or(is_other_found) {
+        return Ok(missing_devices(host, &port.adapter).into_iter().collect());
+    }
+    // Nothing is known about libraries.
+    is_found(PLUGINS[0])?;
+    let title = format!(
+        "NCCL cannot use Amazon's network adapter {}: it does not find the plugin aws-ofi-nccl",
+        port.adapter
+    );
+    let finding = Finding::new("network.efa-plugin", title);
+    Ok(vec![with_plugin(host, finding, other.as_ref(), is_installed)])
+}
+
+fn with_plugin(host: &Host, finding: Finding, other: Option<&Setting>, is_installed: bool) -> Finding {
+    let unset = |finding: Finding| match other {
+        Some(plugin) => plugin.command(finding.seen(format!("{} is \"{}\"", plugin.place(), plugin.value))),
+        None => finding,
+    };
+    if is_installed {
+        return unset(plugin_off(other, finding));
+    }
+    let has_plugin = |folder: &&&str| {
+        let names = host.folder(folder).ok().flatten().unwrap_or_default();
+        names.iter().any(|name| name.starts_with("libnccl-net"))
+    };
+    if let Some(folder) = FOLDERS.iter().find(has_plugin) {
+        let list = format!("{folder}:/opt/amazon/efa/lib");
+        return unset(
+            finding
+                .remedy("let the loader find the plugin, on all machines of the run")
+                .seen(format!("it is in {folder}"))
+                .command(format!(
+                    "export {LD_LIBRARY_PATH}={list}${{{LD_LIBRARY_PATH}:+:${LD_LIBRARY_PATH}}}"
+                )),
+        );
+    }
+    let finding = finding.remedy(if host.is_container() {
+        "install Amazon's EFA software with aws-ofi-nccl in the image of this container, or use an image of AWS Deep Learning \
+         Containers, on all machines of the run; start the container with the adapter's device files"
+    } else {
+        "install Amazon's EFA software, which brings aws-ofi-nccl, on all machines of the run"
+    });
+    let finding = finding
+        .command("curl -O https://efa-installer.amazonaws.com/aws-efa-installer-latest.tar.gz && tar -xf aws-efa-installer-latest.tar.gz")
+        .command(if host.is_container() {
+            "cd aws-efa-installer && ./efa_installer.sh -y --skip-kmod"
+        } else {
+            "cd aws-efa-installer && sudo ./efa_installer.sh -y"
+        });
+    let mut finding = unset(finding);
+    if let (Some(remedy), Some(_)) = (&mut finding.remedy, other) {
+        remedy.text.push_str("; then unset the variable, which names the plugin of another network");
+    }
+    finding
+}
+
+/// The variable keeps NCCL from the plugin.
+fn plugin_off(other: Option<&Setting>, finding: Finding) -> Finding {
+    match other {
+        Some(plugin) if plugin.file.is_some() => plugin.text(finding),
+        _ => finding.remedy("unset the variable, which names another plugin, or none"),
+    }
+}
+
+/// A container that has the plugin, but not the device files.
+fn missing_devices(host: &Host, adapter: &str) -> Option<Finding> {
+    const DEVICES: &str = "/dev/infiniband";
+    let names = host.folder(DEVICES).ok()?.unwrap_or_default();
+    if !host.is_container() || names.iter().any(|name| name.starts_with("uverbs")) {
+        return None;
+    }
+    let title = format!("NCCL cannot use Amazon's network adapter {adapter}: {DEVICES}/uverbs0 is missing");
+    let finding = Finding::new("network.efa-plugin", title)
+        .remedy("start the container with the device files of the adapters, on all machines of the run");
+    Some(match host.place() {
+        Place::Pod => finding
+            .remedy("request the adapters, which Amazon's EFA device plugin gives to pods")
+            .command("resources: { limits: { vpc.amazonaws.com/efa: 1 } }"),
+        _ => start_with(host, finding, Start::Infiniband),
+    })
+}

@@ -1,0 +1,238 @@
+//! Whether NCCL can use the InfiniBand or RoCE adapters that the kernel shows. It needs a library and the device files of
+//! the adapters; a container sees the adapters in sysfs, but often has neither, and a run over several machines then uses
+//! TCP sockets, many times slower, without a message.
+
+use crate::checks::shell::infiniband::takes;
+use crate::checks::{Answer, Check};
+use crate::facts::{Family, Host, InfinibandPort, NvmlState, Place, Version};
+use crate::finding::Finding;
+use crate::intent::Intent;
+use crate::nccl_files;
+use crate::remedies::start_container::{Start, start_with};
+use crate::status::Status;
+
+pub(super) static CHECK: Check = Check {
+    question: "Can NCCL use the InfiniBand adapters of this machine?",
+    reports: &["network.infiniband-unusable", "network.subnet-manager", "network.no-gpudirect"],
+    preflight: false,
+    run,
+};
+
+/// What NCCL opens.
+const LIBRARY: &str = "libibverbs.so.1";
+const DEVICES: &str = "/dev/infiniband";
+/// Gbit/s from which an Ethernet adapter is one that was bought for RoCE.
+const FAST: u64 = 100;
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let uses_nccl = !intent.cpu && intent.backend.as_deref() != Some("gloo");
+    if !intent.has_several_nodes() || !uses_nccl || host.os()? != "linux" {
+        return Ok(Vec::new());
+    }
+    let value = |name: &str| nccl_files::setting(host, name).map(|setting| setting.value);
+    let is_off = value("NCCL_IB_DISABLE").is_some_and(|value| value != "0");
+    let network = value("NCCL_NET").map(|name| name.to_ascii_lowercase());
+    if is_off || network.is_some_and(|name| name != "ib") {
+        return Ok(Vec::new());
+    }
+    let list = value("NCCL_IB_HCA").unwrap_or_default();
+    let mut ports = host.infiniband_ports();
+    ports.retain(|port| !port.is_efa(host) && (list.is_empty() || takes(&list, port)));
+    let Some(port) = ports.iter().find(|port| port.is_active() == Some(true)) else {
+        return Ok(subnet_manager(host, &ports).into_iter().collect());
+    };
+    let status = if is_meant(host, port, &list) { Status::Warning } else { Status::Info };
+    let finding = if is_library_missing(host) {
+        without_library(host, port)
+    } else if is_device_missing(host) {
+        without_devices(host, port)
+    } else if is_closed(host) {
+        without_permission(host, port)
+    } else {
+        return Ok(without_gpudirect(host, port).into_iter().collect());
+    };
+    Ok(vec![finding.status(status)])
+}
+
+/// Whether somebody built this machine for it. A slower Ethernet adapter can do RoCE too, but mostly nobody set it up.
+fn is_meant(host: &Host, port: &InfinibandPort, list: &str) -> bool {
+    let rate = host.text(&format!("{}/rate", port.folder())).ok().flatten().unwrap_or_default();
+    let rate: Option<u64> = rate.split([' ', '.']).next().and_then(|number| number.parse().ok());
+    let names_entry = nccl_files::setting(host, "NCCL_IB_GID_INDEX").is_some();
+    !port.is_ethernet() || !list.is_empty() || names_entry || rate.is_some_and(|rate| rate >= FAST)
+}
+
+fn is_library_missing(host: &Host) -> bool {
+    host.library(LIBRARY).is_ok_and(|found| found.is_empty())
+}
+
+/// The device files of adapters, `uverbs0`, …
+fn device_files(host: &Host) -> Option<Vec<String>> {
+    let names = host.folder(DEVICES).ok()?.unwrap_or_default();
+    Some(names.into_iter().filter(|name| name.starts_with("uverbs")).collect())
+}
+
+fn is_device_missing(host: &Host) -> bool {
+    match device_files(host) {
+        Some(names) => names.is_empty(),
+        None => host.exists(DEVICES) == Ok(false),
+    }
+}
+
+/// Whether this user may not open any of them.
+fn is_closed(host: &Host) -> bool {
+    let files = device_files(host).unwrap_or_default();
+    let may_open = |name: &String| {
+        let stat = host.stat(&format!("{DEVICES}/{name}")).ok().flatten();
+        stat.is_none_or(|stat| stat.readable != Some(false) && stat.writable != Some(false))
+    };
+    !files.is_empty() && !files.iter().any(may_open)
+}
+
+fn named(port: &InfinibandPort) -> String {
+    let kind = if port.is_ethernet() { "RoCE" } else { "InfiniBand" };
+    format!("{kind} adapter {}", port.adapter)
+}
+
+fn without_library(host: &Host, port: &InfinibandPort) -> Finding {
+    let title = format!("NCCL cannot use the {}: the library {LIBRARY} is missing", named(port));
+    let finding = Finding::new("network.infiniband-unusable", title)
+        .seen(format!("port {} of {} is active", port.number, port.adapter));
+    let where_to = if host.is_container() { " in the image of this container" } else { "" };
+    let finding = finding.remedy(format!(
+        "install libibverbs with the drivers of the adapters{where_to}, on all machines of the run"
+    ));
+    let package = host.package_command([
+        "sudo apt install libibverbs1 ibverbs-providers",
+        "sudo dnf install libibverbs",
+        "sudo zypper install libibverbs1 libibverbs",
+        "sudo pacman -Syu rdma-core",
+    ]);
+    let finding = package.into_iter().fold(finding, Finding::command);
+    // The image lacks the device files as well.
+    if host.is_container() && is_device_missing(host) {
+        let mut finding =
+            start_with(host, finding.seen(format!("{DEVICES} is missing too")), Start::Infiniband);
+        if let Some(remedy) = &mut finding.remedy {
+            let library = format!("install libibverbs with the drivers of the adapters{where_to}");
+            remedy.text = match remedy.text.starts_with("install ") {
+                true => format!("{library}, and start it with the device files, on all machines of the run"),
+                false => format!("{library}; {}", remedy.text),
+            };
+        }
+        return finding;
+    }
+    finding
+}
+
+fn without_devices(host: &Host, port: &InfinibandPort) -> Finding {
+    let title = format!("NCCL cannot use the {}: {DEVICES}/uverbs0 is missing", named(port));
+    let finding = Finding::new("network.infiniband-unusable", title)
+        .seen(format!("port {} of {} is active", port.number, port.adapter));
+    if host.is_container() {
+        return start_with(
+            host,
+            finding.remedy(
+                "start the container with the device files of the adapters, on all machines of the run",
+            ),
+            Start::Infiniband,
+        );
+    }
+    if host.job().is_some() {
+        return finding
+            .remedy(
+                "in a container of enroot or Pyxis, set this variable before `srun`, so that it gets the adapters; otherwise \
+                 ask the administrator to load the kernel module ib_uverbs on the nodes",
+            )
+            .command("export MELLANOX_VISIBLE_DEVICES=all");
+    }
+    finding
+        .remedy("load the kernel module that makes the device files, now and at each start")
+        .command("sudo modprobe ib_uverbs")
+        .command("echo ib_uverbs | sudo tee /etc/modules-load.d/ib_uverbs.conf")
+}
+
+fn without_permission(host: &Host, port: &InfinibandPort) -> Finding {
+    let title = format!("NCCL cannot use the {}: this user may not open {DEVICES}/uverbs0", named(port));
+    let finding = Finding::new("network.infiniband-unusable", title);
+    if host.is_container() {
+        return start_with(
+            host,
+            finding.remedy(
+                "start the container with the device files of the adapters, on all machines of the run",
+            ),
+            Start::Infiniband,
+        );
+    }
+    let finding = finding
+        .remedy("let all users open the files; the package rdma-core has rules that do so at each start");
+    finding.command(format!("sudo chmod a+rw {DEVICES}/uverbs*"))
+}
+
+/// An adapter cannot read the memory of a GPU by itself: NCCL copies through the machine's memory. The open kernel module
+/// offers it by a means of the kernel (DMA-BUF); the proprietary one needs another module.
+fn without_gpudirect(host: &Host, port: &InfinibandPort) -> Option<Finding> {
+    const MODULE: &str = "nvidia_peermem";
+    let module = host.text("/proc/driver/nvidia/version").ok()??;
+    let kernel = host.kernel_release().ok().and_then(|kernel| Version::find(&kernel))?;
+    let has_other_means = module.contains("Open Kernel Module") && !kernel.is_below(&[5, 12]);
+    let names: Vec<String> = host.gpus().ok()?.iter().filter_map(|gpu| gpu.name().ok()).collect();
+    let is_for_it = |name: &String| !name.contains("GeForce") && !name.contains("TITAN");
+    if has_other_means || names.is_empty() || !names.iter().all(is_for_it) || host.is_virtual_machine() {
+        return None;
+    }
+    let is_loaded = [MODULE, "nv_peer_mem"].iter().any(|name| host.has_module(name) != Ok(false));
+    if is_loaded {
+        return None;
+    }
+    let title = format!(
+        "{} cannot read the memory of the GPUs: the kernel module nvidia-peermem is not loaded",
+        port.adapter
+    );
+    let finding = Finding::new("network.no-gpudirect", title);
+    if host.is_container() || host.job().is_some() {
+        return Some(finding.remedy(
+            "ask the administrator of the node to load the kernel module nvidia-peermem, or to install the driver with its open \
+             kernel module, which needs none (GPU Operator: `driver.rdma.enabled=true`)",
+        ));
+    }
+    Some(
+        finding
+            .command("sudo modprobe nvidia-peermem")
+            .command("echo nvidia-peermem | sudo tee /etc/modules-load.d/nvidia-peermem.conf"),
+    )
+}
+
+/// A cable, but no subnet manager: until one runs in the network, ports of InfiniBand stay in the state INIT.
+fn subnet_manager(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
+    // The switches of these boards have such ports, which need none.
+    let is_switch_board = host.nvml_state() == Ok(NvmlState::Ready)
+        && host.gpus().is_ok_and(|gpus| {
+            let names = gpus.iter().filter_map(|gpu| gpu.name().ok());
+            names.into_iter().any(|name| name.contains("B200") || name.contains("B300"))
+        });
+    let is_waiting = |port: &&InfinibandPort| {
+        let layer = port.layer.as_deref();
+        port.state.as_deref() == Some("INIT") && layer == Some("InfiniBand") && port.has_link != Some(false)
+    };
+    let port = ports.iter().find(is_waiting).filter(|_| !is_switch_board)?;
+    let title =
+        format!("port {} of {} has a cable, but no subnet manager has set it up", port.number, port.adapter);
+    let finding = Finding::new("network.subnet-manager", title).seen(format!("{}: INIT", port.adapter));
+    if host.place() != Place::Machine || !host.is_own_machine() || host.guest().is_some() {
+        return Some(
+            finding.remedy("ask the administrator of this network to start a subnet manager (opensm)"),
+        );
+    }
+    let package = match host.family() {
+        Some(Family::Arch) => Some("sudo pacman -Syu opensm".to_owned()),
+        _ => host.package_command([
+            "sudo apt install opensm",
+            "sudo dnf install opensm",
+            "sudo zypper install opensm",
+            "",
+        ]),
+    };
+    let finding = package.into_iter().filter(|command| !command.is_empty()).fold(finding, Finding::command);
+    Some(finding.command(crate::remedies::service::enable(host, "opensm")))
+}

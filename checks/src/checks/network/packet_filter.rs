@@ -1,0 +1,183 @@
+//! Rules of the kernel's packet filter that keep other machines out, where neither ufw nor firewalld made them: a file for
+//! nftables, or rules that iptables restores at each start, as in Oracle's images.
+
+use crate::facts::Host;
+
+/// What keeps them out, and the commands that let a network in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Filter {
+    pub(super) name: &'static str,
+    /// The line that closes the machine.
+    pub(super) seen: String,
+    pub(super) commands: Vec<String>,
+}
+
+/// The file of nftables' service.
+const NFTABLES: [&str; 2] = ["/etc/nftables.conf", "/etc/sysconfig/nftables.conf"];
+/// Rules that are restored at each start, the service that does it, and the command that saves new ones.
+const IPTABLES: [(&str, &str, &str); 3] = [
+    ("/etc/iptables/rules.v4", "netfilter-persistent", "sudo netfilter-persistent save"),
+    ("/etc/sysconfig/iptables", "iptables", "sudo service iptables save"),
+    ("/etc/iptables/iptables.rules", "iptables", "sudo iptables-save -f /etc/iptables/iptables.rules"),
+];
+
+/// The filter of this machine that keeps other machines out, if there is one.
+pub(super) fn closed(host: &Host, net: &str) -> Option<Filter> {
+    of_nftables(host, net).or_else(|| of_iptables(host, net))
+}
+
+fn is_active(host: &Host, service: &str) -> bool {
+    let answer = host.command(&["systemctl", "is-active", service]).ok().flatten();
+    answer.is_some_and(|output| output.text().trim() == "active")
+}
+
+fn of_nftables(host: &Host, net: &str) -> Option<Filter> {
+    let text = NFTABLES.iter().find_map(|file| host.text(file).ok().flatten());
+    let text = text.filter(|text| text.contains("hook input")).filter(|_| is_active(host, "nftables"));
+    // What is in force, if a recording has it.
+    let text = host.recorded_output("nft").or(text)?;
+    let Chain { table, name, seen } = closed_chain(&text)?;
+    // iptables keeps its rules there today, and does not know those of others.
+    if table.split_whitespace().last() == Some("filter") && name == "INPUT" {
+        return None;
+    }
+    Some(Filter {
+        name: "nftables",
+        seen,
+        commands: vec![format!("sudo nft insert rule {table} {name} ip saddr {net} accept")],
+    })
+}
+
+/// A chain of nftables that drops what no rule accepts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Chain {
+    table: String,
+    name: String,
+    seen: String,
+}
+
+/// `table inet filter { chain input { type filter hook input priority 0; policy drop; … } }`
+fn closed_chain(text: &str) -> Option<Chain> {
+    let mut table = String::new();
+    let mut chain = String::new();
+    let mut is_input = false;
+    let mut found: Option<Chain> = None;
+    let without_comments = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+    for line in without_comments.flat_map(|line| line.split([';', '{'])).map(str::trim) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["table", family, name] => table = format!("{family} {name}"),
+            ["table", name] => table = format!("ip {name}"),
+            ["chain", name] => (chain, is_input) = (name.to_owned(), false),
+            ["type", "filter", "hook", "input", ..] => is_input = true,
+            ["policy", "drop"] | ["drop" | "reject", ..] | ["counter", "drop" | "reject", ..] if is_input => {
+                let seen = format!("chain {chain} of table {table}: {}", words.join(" "));
+                found.get_or_insert(Chain { table: table.clone(), name: chain.clone(), seen });
+            }
+            // Everything from a network, whatever its protocol and port.
+            ["ip", "saddr", _, "accept"] if is_input => return None,
+            _ => {}
+        }
+    }
+    found.filter(|chain| !chain.table.is_empty() && !chain.name.is_empty())
+}
+
+fn of_iptables(host: &Host, net: &str) -> Option<Filter> {
+    let outputs =
+        ["iptables", "iptables-save"].into_iter().flat_map(|program| host.recorded_outputs(program));
+    let in_force = outputs.map(|(_, output)| output.text()).find_map(|text| closing_line(&text));
+    let restored = || {
+        IPTABLES.iter().find_map(|(file, service, save)| {
+            let seen = closing_line(&host.text(file).ok().flatten()?)?;
+            is_active(host, service).then(|| (format!("{file}: {seen}"), *save))
+        })
+    };
+    let (seen, save) = match in_force {
+        Some(seen) => {
+            let saved = IPTABLES.iter().find(|(file, ..)| host.exists(file) == Ok(true));
+            (seen, saved.map_or("", |(_, _, save)| *save))
+        }
+        None => restored()?,
+    };
+    let accept = format!("sudo iptables -I INPUT -s {net} -j ACCEPT");
+    let commands = [accept.as_str(), save].into_iter().filter(|command| !command.is_empty());
+    Some(Filter { name: "iptables", seen, commands: commands.map(ToOwned::to_owned).collect() })
+}
+
+/// The line that refuses what no rule before it accepts, in the output of `iptables -S`, `iptables -L` or `iptables-save`.
+fn closing_line(text: &str) -> Option<String> {
+    let mut chain = "";
+    let mut found = None;
+    for line in text.lines().map(str::trim) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let is_closing = match words[..] {
+            ["Chain", name, ..] => {
+                chain = name;
+                name == "INPUT" && line.contains("(policy DROP")
+            }
+            ["-P", "INPUT", "DROP"]
+            | [":INPUT", "DROP", ..]
+            | ["-A", "INPUT", "-j", "DROP" | "REJECT", ..] => true,
+            ["-A", "INPUT", "-s", _, "-j", "ACCEPT"] => return None,
+            ["DROP" | "REJECT", "all" | "0", _, from, to, ref rest @ ..] if chain == "INPUT" => {
+                let is_any = matches!((from, to), ("anywhere", "anywhere") | ("0.0.0.0/0", "0.0.0.0/0"));
+                is_any && rest.first().is_none_or(|word| word.starts_with("reject-with"))
+            }
+            _ => false,
+        };
+        if is_closing && found.is_none() {
+            found = Some(line.to_owned());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_policy_or_the_last_rule_closes_a_chain() {
+        let text = "#!/usr/sbin/nft -f\nflush ruleset\ntable inet filter {\n\tchain input {\n\
+            \t\ttype filter hook input priority filter; policy drop;\n\t\tct state established accept\n\t}\n\
+            \tchain forward {\n\t\ttype filter hook forward priority filter; policy drop;\n\t}\n}\n";
+        let chain = closed_chain(text).unwrap();
+        assert_eq!((chain.table.as_str(), chain.name.as_str()), ("inet filter", "input"));
+        let open = "table inet filter {\n chain input {\n type filter hook input priority 0;\n }\n chain forward {\n\
+            type filter hook forward priority 0; policy drop;\n }\n}\n";
+        assert_eq!(closed_chain(open), None);
+        assert_eq!(
+            closed_chain(&text.replace("ct state established accept", "ip saddr 10.0.0.0/8 accept")),
+            None
+        );
+    }
+
+    #[test]
+    fn iptables_closes_in_three_notations() {
+        for text in [
+            "-P INPUT DROP\n-P FORWARD ACCEPT\n",
+            "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -p tcp --dport 22 -j ACCEPT\n\
+             -A INPUT -j REJECT --reject-with icmp-host-prohibited\nCOMMIT\n",
+            "Chain INPUT (policy ACCEPT)\ntarget prot opt source destination\n\
+             REJECT all -- anywhere anywhere reject-with icmp-host-prohibited\n",
+        ] {
+            assert!(closing_line(text).is_some(), "{text}");
+        }
+        for text in [
+            "-P INPUT ACCEPT\n-P FORWARD DROP\n-A DOCKER -j DROP\n",
+            "Chain INPUT (policy ACCEPT)\nDROP all -- 203.0.113.7 anywhere\nChain FORWARD (policy DROP)\n",
+            "-P INPUT DROP\n-A INPUT -s 10.0.0.0/16 -j ACCEPT\n",
+        ] {
+            assert_eq!(closing_line(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_rules_are_read(text in "(table |inet |chain |input|hook |policy drop|;|\\{|-A INPUT |-j |REJECT|Chain |all|\\PC|\n| ){0,40}") {
+            let _ = (closed_chain(&text), closing_line(&text));
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Whether one of several RoCE ports leads nowhere. Without a list of adapters, NCCL uses all ports that are active, also
+//! one without an address, such as the second port of an adapter or a management port, and fails to connect through it.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, InfinibandPort};
+use crate::finding::Finding;
+use crate::intent::Intent;
+use crate::nccl_files;
+
+pub(super) static CHECK: Check = Check {
+    question: "Do all RoCE ports lead to the other machines?",
+    reports: &["network.roce-stray-port"],
+    preflight: false,
+    run,
+};
+
+const HCA: &str = "NCCL_IB_HCA";
+/// Entries of a port's table of addresses that are looked at.
+const ENTRIES: u32 = 8;
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    let uses_nccl = !intent.cpu && intent.backend.as_deref() != Some("gloo");
+    let set = |name: &str| nccl_files::setting(host, name).map(|setting| setting.value);
+    let is_off = set("NCCL_IB_DISABLE").is_some_and(|value| value != "0")
+        || set("NCCL_NET").is_some_and(|name| !name.eq_ignore_ascii_case("ib"));
+    if !intent.has_several_nodes() || !uses_nccl || is_off || set(HCA).is_some() || host.os()? != "linux" {
+        return Ok(Vec::new());
+    }
+    let mut ports = host.infiniband_ports();
+    ports.retain(|port| port.is_active() == Some(true) && port.is_ethernet() && !port.is_efa(host));
+    let known: Vec<(&InfinibandPort, bool)> =
+        ports.iter().filter_map(|port| Some((port, leads_somewhere(host, port)?))).collect();
+    let names = |wanted: bool| {
+        let of = known.iter().filter(|(_, leads)| *leads == wanted);
+        of.map(|(port, _)| port.adapter.clone()).collect::<Vec<_>>()
+    };
+    let (strays, good) = (names(false), names(true));
+    if strays.is_empty() || good.is_empty() || known.len() < ports.len() {
+        return Ok(Vec::new());
+    }
+    let title = format!(
+        "NCCL also uses the RoCE port of {}, which has no address in the network of the other machines",
+        strays.join(", ")
+    );
+    let finding = Finding::new("network.roce-stray-port", title);
+    Ok(vec![
+        finding
+            .seen(format!("with an address: {}", good.join(", ")))
+            .command(format!("export {HCA}=={}", good.join(","))),
+    ])
+}
+
+/// Whether a port has an address that is more than link-local; `None` if nothing is known about it.
+fn leads_somewhere(host: &Host, port: &InfinibandPort) -> Option<bool> {
+    let entry = |entry: u32| host.text(&format!("{}/gids/{entry}", port.folder())).ok();
+    let mut entries = (0..ENTRIES).filter_map(entry).peekable();
+    if entries.peek().is_some() {
+        let mut addresses = entries.flatten().filter_map(|text| text.trim().parse::<Ipv6Addr>().ok());
+        return Some(addresses.any(|address| is_wide(address.into())));
+    }
+    let interface = host.folder(&format!("/sys/class/infiniband/{}/device/net", port.adapter)).ok()??;
+    let interfaces = host.interfaces().ok()?;
+    let of_port = interfaces.iter().filter(|one| interface.contains(&one.name));
+    let addresses = of_port.flat_map(|one| &one.addresses);
+    let mut read = addresses.filter_map(|text| text.split('/').next()?.parse::<IpAddr>().ok());
+    Some(read.any(is_wide))
+}
+
+/// Whether an address is neither empty nor link-local.
+fn is_wide(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => !address.is_link_local() && !address.is_unspecified(),
+        IpAddr::V6(address) => match address.to_ipv4_mapped() {
+            Some(address) => is_wide(address.into()),
+            None => !address.is_unspecified() && address.segments()[0] & 0xffc0 != 0xfe80,
+        },
+    }
+}

@@ -1,0 +1,219 @@
+//! The ports of InfiniBand adapters, and of those that speak RoCE, its form on Ethernet. A live host has them in
+//! sysfs; a recording may have the output of `ibstat`, `ibv_devinfo` or `rdma link` instead.
+
+use crate::facts::host::Host;
+
+/// Where the kernel lists the adapters, in containers too.
+pub(crate) const ADAPTERS: &str = "/sys/class/infiniband";
+
+/// A port of an adapter.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct InfinibandPort {
+    /// Such as `mlx5_0`.
+    pub(crate) adapter: String,
+    pub(crate) number: String,
+    /// `ACTIVE`, `INIT`, `DOWN`, …, if it is known.
+    pub(crate) state: Option<String>,
+    /// `InfiniBand` or `Ethernet`, if it is known.
+    pub(crate) layer: Option<String>,
+    /// Whether the physical link is up.
+    pub(crate) has_link: Option<bool>,
+}
+
+impl InfinibandPort {
+    /// Whether it carries traffic.
+    pub(crate) fn is_active(&self) -> Option<bool> {
+        self.state.as_ref().map(|state| state == "ACTIVE")
+    }
+
+    /// Whether it is a port of RoCE.
+    pub(crate) fn is_ethernet(&self) -> bool {
+        self.layer.as_deref() == Some("Ethernet")
+    }
+
+    /// Its folder in sysfs.
+    pub(crate) fn folder(&self) -> String {
+        format!("{ADAPTERS}/{}/ports/{}", self.adapter, self.number)
+    }
+
+    /// Whether it is of Amazon's Elastic Fabric Adapter, which is listed here, but is neither of the two.
+    pub(crate) fn is_efa(&self, host: &Host) -> bool {
+        const AMAZON: &str = "0x1d0f";
+        let vendor = host.text(&format!("{ADAPTERS}/{}/device/vendor", self.adapter)).ok().flatten();
+        match vendor {
+            Some(vendor) => vendor.trim() == AMAZON,
+            None => self.adapter.starts_with("rdmap") || self.adapter.starts_with("efa_"),
+        }
+    }
+}
+
+impl Host {
+    /// The ports of all adapters; empty if there are none, or if they are unknown.
+    pub(crate) fn infiniband_ports(&self) -> Vec<InfinibandPort> {
+        let adapters = match self.folder(ADAPTERS) {
+            Ok(adapters) => adapters.unwrap_or_default(),
+            Err(_) => return self.recorded_ports(),
+        };
+        adapters.iter().flat_map(|adapter| self.ports_of(adapter)).collect()
+    }
+
+    fn ports_of(&self, adapter: &str) -> Vec<InfinibandPort> {
+        let folder = format!("{ADAPTERS}/{adapter}/ports");
+        let numbers = self.folder(&folder).ok().flatten().unwrap_or_else(|| vec!["1".to_owned()]);
+        let port = |number: String| {
+            let file = |name: &str| self.text(&format!("{folder}/{number}/{name}")).ok().flatten();
+            InfinibandPort {
+                adapter: adapter.to_owned(),
+                state: file("state").as_deref().and_then(state),
+                layer: file("link_layer").map(|layer| layer.trim().to_owned()),
+                has_link: file("phys_state").map(|text| text.contains("LinkUp")),
+                number,
+            }
+        };
+        numbers.into_iter().map(port).collect()
+    }
+
+    fn recorded_ports(&self) -> Vec<InfinibandPort> {
+        let programs = ["ibstat", "ibv_devinfo", "ibstatus", "rdma"];
+        let outputs = programs.iter().flat_map(|program| self.recorded_outputs(program));
+        let mut found: Vec<InfinibandPort> = Vec::new();
+        for port in outputs.flat_map(|(_, output)| read(&output.text())) {
+            let is_same =
+                |one: &&mut InfinibandPort| (&one.adapter, &one.number) == (&port.adapter, &port.number);
+            match found.iter_mut().find(is_same) {
+                Some(known) => {
+                    known.layer = known.layer.take().or(port.layer);
+                    known.has_link = known.has_link.or(port.has_link);
+                }
+                None => found.push(port),
+            }
+        }
+        found
+    }
+}
+
+/// `4: ACTIVE`, `Active`, `PORT_ACTIVE (4)` and `Initializing` by their short names.
+fn state(text: &str) -> Option<String> {
+    let text = text.to_ascii_uppercase();
+    let known = ["ACTIVE", "INIT", "ARMED", "DOWN"];
+    // `ACTIVE_DEFER` is a port without a link.
+    if text.contains("DEFER") {
+        return Some("DOWN".to_owned());
+    }
+    known.into_iter().find(|word| text.contains(word)).map(ToOwned::to_owned)
+}
+
+/// The ports in an output of `ibstat`, `ibstatus`, `ibv_devinfo` or `rdma link`.
+fn read(text: &str) -> Vec<InfinibandPort> {
+    let mut adapter = String::new();
+    let mut found: Vec<InfinibandPort> = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(port) = of_rdma(line) {
+            found.push(port);
+            continue;
+        }
+        let Some((name, value)) = line.split_once(':').map_or_else(|| line.split_once(' '), Some) else {
+            continue;
+        };
+        let value = value.trim();
+        match name.trim().to_ascii_lowercase().as_str() {
+            "ca" => adapter = value.trim_matches('\'').to_owned(),
+            "hca_id" => adapter = value.to_owned(),
+            "port" if !adapter.is_empty() && value.parse::<u8>().is_ok() => found.push(InfinibandPort {
+                adapter: adapter.clone(),
+                number: value.to_owned(),
+                ..InfinibandPort::default()
+            }),
+            other => {
+                let port = other.strip_prefix("port ").filter(|number| number.parse::<u8>().is_ok());
+                if let (Some(number), false) = (port, adapter.is_empty()) {
+                    found.push(InfinibandPort {
+                        adapter: adapter.clone(),
+                        number: number.to_owned(),
+                        ..InfinibandPort::default()
+                    });
+                } else if let Some(port) = of_ibstatus(line) {
+                    found.push(port);
+                } else if let Some(port) = found.last_mut() {
+                    put(port, other, value);
+                }
+            }
+        }
+    }
+    found
+}
+
+fn put(port: &mut InfinibandPort, name: &str, value: &str) {
+    match name {
+        "state" => port.state = state(value),
+        "physical state" | "phys state" | "phys_state" => {
+            port.has_link = Some(value.replace('_', "").to_ascii_uppercase().contains("LINKUP"));
+        }
+        "link layer" | "link_layer" => port.layer = Some(value.to_owned()),
+        _ => {}
+    }
+}
+
+/// `Infiniband device 'mlx5_0' port 1 status:`
+fn of_ibstatus(line: &str) -> Option<InfinibandPort> {
+    let (adapter, rest) = line.strip_prefix("Infiniband device '")?.split_once("' port ")?;
+    let number = rest.split_whitespace().next()?.to_owned();
+    Some(InfinibandPort { adapter: adapter.to_owned(), number, ..InfinibandPort::default() })
+}
+
+/// `link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1f0`; only ports of Ethernet have a device of the network.
+fn of_rdma(line: &str) -> Option<InfinibandPort> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let after = |name: &str| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1));
+    let (adapter, number) = after("link")?.split_once('/')?;
+    Some(InfinibandPort {
+        adapter: adapter.to_owned(),
+        number: number.to_owned(),
+        state: state(after("state")?),
+        layer: match (after("netdev"), after("subnet_prefix")) {
+            (Some(_), _) => Some("Ethernet".to_owned()),
+            (None, Some(_)) => Some("InfiniBand".to_owned()),
+            (None, None) => None,
+        },
+        has_link: after("physical_state").map(|text| text.contains("LINK_UP")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shown(text: &str) -> Vec<String> {
+        let port = |port: InfinibandPort| {
+            let (state, layer) = (port.state.unwrap_or_default(), port.layer.unwrap_or_default());
+            format!("{}/{} {state} {layer} {:?}", port.adapter, port.number, port.has_link)
+        };
+        read(text).into_iter().map(port).collect()
+    }
+
+    #[test]
+    fn the_tools_list_ports_in_their_own_ways() {
+        let ibstat = "CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Active\n\
+            \t\tPhysical state: LinkUp\n\t\tRate: 400\n\t\tSM lid: 1\n\t\tLink layer: InfiniBand\n";
+        assert_eq!(shown(ibstat), ["mlx5_0/1 ACTIVE InfiniBand Some(true)"]);
+        let devinfo = "hca_id:\tmlx5_1\n\ttransport:\t\t\tInfiniBand (0)\n\tphys_port_cnt:\t1\n\t\tport:\t1\n\
+            \t\t\tstate:\t\t\tPORT_INIT (2)\n\t\t\tsm_lid:\t0\n\t\t\tlink_layer:\t\tInfiniBand\n";
+        assert_eq!(shown(devinfo), ["mlx5_1/1 INIT InfiniBand None"]);
+        let status = "Infiniband device 'mlx5_2' port 1 status:\n\tstate:\t\t 1: DOWN\n\tphys state:\t 3: Disabled\n\
+            \tlink_layer:\t Ethernet\n";
+        assert_eq!(shown(status), ["mlx5_2/1 DOWN Ethernet Some(false)"]);
+        let rdma = "link rocep1s0f0/1 state ACTIVE physical_state LINK_UP netdev enp1s0f0np0\n";
+        assert_eq!(shown(rdma), ["rocep1s0f0/1 ACTIVE Ethernet Some(true)"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_output_is_read(
+            text in "(CA 'mlx5_0'|hca_id:|Infiniband device '|' port |Port |port:|1|state|link | /1|: |[A-Z_]{1,8}|\\PC|\n){0,40}"
+        ) {
+            let _ = read(&text);
+        }
+    }
+}
