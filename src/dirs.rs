@@ -98,6 +98,11 @@ impl YoloDirs {
         &self.config
     }
 
+    /// The file of shell variables that `yolo doctor --fix` writes, for POSIX shells to source.
+    pub fn variables(&self) -> PathBuf {
+        self.config.join("env.sh")
+    }
+
     /// Downloaded or generated files that are worth keeping: libtorch, weights, data sets.
     pub fn data(&self) -> &Path {
         &self.data

@@ -52,10 +52,12 @@ fn a_planned_run_gets_its_bounds_and_three_ranks_their_pairs() {
     let parts: Vec<&str> =
         expected["bounds"].as_array().unwrap().iter().map(|bound| bound["part"].as_str().unwrap()).collect();
     assert_eq!(parts, ["disk", "decoder", "device", "link"]);
-    assert!(parts.contains(&expected["bottleneck"].as_str().unwrap()));
+    assert!(expected["bottleneck"].as_str().is_none_or(|part| parts.contains(&part)));
     let text = user.run(&format!("doctor --deep -- {run}")).succeeded().stdout;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for words in ["in images per second:", "limits it", "copies directly, GB/s to", "3 pairs of ranks"] {
+    for words in
+        ["in images per second:", "limits it", "images/s", "copies directly, GB/s to", "3 pairs of ranks"]
+    {
         assert!(text.contains(words), "{words} is not in:\n{text}");
     }
 }

@@ -1,5 +1,5 @@
 //! The other half of a report in Windows: what the doctor inside WSL finds. It is asked once, as JSON; its findings
-//! are shown under a heading of their own, without those that the doctor in Windows reports as well. If it cannot be
+//! are shown under a heading of their own, without those that the doctor in Windows reports in the same words. If it cannot be
 //! asked, the report says why.
 
 use std::ffi::OsString;
@@ -12,7 +12,8 @@ use crate::cli::DoctorArgs;
 use crate::in_wsl::{InWslError, Wsl};
 
 /// What does not concern Windows once WSL is set up: libtorch is installed there, and runs go there.
-pub(super) const SETTLED: [&str; 2] = ["libraries.libtorch-missing", "windows.trains-in-wsl"];
+pub(super) const SETTLED: [&str; 4] =
+    ["libraries.libtorch-missing", "windows.trains-in-wsl", "windows.backend", "windows.gloo-broken"];
 
 /// What the doctor in WSL answered.
 #[derive(Debug)]
@@ -50,11 +51,14 @@ impl Inside {
         Some(hint.as_ref().map_or_else(|| why.clone(), |hint| format!("{why}; {hint}")))
     }
 
-    /// Its findings, without the problems that are reported here as well.
+    /// Its findings, without those that are shown here in the same words. One of another title is of another value or
+    /// place, even if the id is the same: a full disk there is not the full drive here.
     pub(super) fn findings(&self, here: &[&Finding]) -> Vec<Finding> {
+        let is_shown =
+            |finding: &Finding| finding.status == Status::Info || finding.status >= Status::Warning;
         let is_known = |finding: &Finding| {
-            finding.status >= Status::Warning
-                && here.iter().any(|other| other.id == finding.id && other.status >= Status::Warning)
+            let same = |other: &Finding| other.id == finding.id && other.title == finding.title;
+            is_shown(finding) && here.iter().any(|other| is_shown(other) && same(other))
         };
         let listed = self.answer.as_ref().ok().and_then(|report| report["findings"].as_array());
         listed.into_iter().flatten().filter_map(of_json).filter(|finding| !is_known(finding)).collect()
@@ -148,6 +152,9 @@ mod tests {
         assert!(count > 10 && findings.len() == count, "{count} {}", findings.len());
         let problem = findings.iter().find(|finding| finding.status >= Status::Warning).unwrap();
         assert_eq!(inside.findings(&[problem]).len(), count - 1);
+        // The same variable with another value is another problem.
+        let other = Finding { title: format!("{} there", problem.title), ..problem.clone() };
+        assert_eq!(inside.findings(&[&other]).len(), count);
         assert_eq!(inside.json()["report"], report);
         assert_eq!(inside.why_not(), None);
     }

@@ -13,8 +13,21 @@ use super::prompt::{Prompt, named};
 /// Folders below which messages name files, apart from the drives, the working folder and the home folder.
 const FOLDERS: [&str; 5] = ["/home", "/root", "/tmp", "/opt/yolo", "/mnt"];
 
+/// What [`for_explorer_to_wrap`] writes for a space in a path: a letter of no language, and of no file name that we know.
+pub(crate) const SPACE_OF_PATH: char = '\u{f8ff}';
+
 /// The text with its paths as Windows writes them, if this command was typed at a Windows prompt.
 pub(crate) fn for_explorer(text: &str) -> Cow<'_, str> {
+    shown(text, ' ')
+}
+
+/// The same for text that is broken into lines next: afterwards a path with a space could be in two lines, and
+/// would not be found. Its spaces are [`SPACE_OF_PATH`], so that no line ends there.
+pub(crate) fn for_explorer_to_wrap(text: &str) -> Cow<'_, str> {
+    shown(text, SPACE_OF_PATH)
+}
+
+fn shown(text: &str, space: char) -> Cow<'_, str> {
     static ROOTS: LazyLock<Option<Vec<String>>> = LazyLock::new(|| {
         Prompt::of_this_process()?;
         let here = std::env::current_dir().ok().and_then(|folder| folder.to_str().map(str::to_owned));
@@ -27,20 +40,27 @@ pub(crate) fn for_explorer(text: &str) -> Cow<'_, str> {
         Some(roots.filter(|root| root.len() > 1 && root.starts_with('/')).collect())
     });
     match &*ROOTS {
-        Some(roots) => {
-            rewritten(text, roots, &named(), Drives::of_this_system(), &|path| Path::new(path).exists())
-        }
+        Some(roots) => rewritten(
+            text,
+            roots,
+            &named(),
+            Drives::of_this_system(),
+            &|path| Path::new(path).exists(),
+            space,
+        ),
         None => text.into(),
     }
 }
 
-/// The text with its paths as these drives have them. `named` are whole paths that it may have.
+/// The text with its paths as these drives have them, with this letter for their spaces. `named` are whole paths that
+/// it may have.
 fn rewritten<'a>(
     text: &'a str,
     roots: &[String],
     named: &[String],
     drives: &Drives,
     exists: &dyn Fn(&str) -> bool,
+    space: char,
 ) -> Cow<'a, str> {
     let mut result = String::new();
     let mut rest = text;
@@ -61,6 +81,7 @@ fn rewritten<'a>(
                     result.truncate(text);
                 }
                 let is_argument = unquoted.is_some() || windows.contains(' ') && follows_option(&result);
+                let windows = windows.replace(' ', space.encode_utf8(&mut [0; 4]));
                 result.push_str(&if is_argument { format!("\"{windows}\"") } else { windows });
                 (rest, before) = (&after[usize::from(unquoted.is_some())..], 'x');
             }
@@ -133,12 +154,23 @@ mod tests {
     use super::*;
 
     fn written(text: &str) -> String {
+        written_with(text, ' ')
+    }
+
+    fn written_with(text: &str, space: char) -> String {
         let told = |name: &str| (name == "YOLO_DRIVE_C").then(|| "/mnt/c".to_owned());
         let drives = Drives::found(told, "", Some("Ubuntu".to_owned()));
         let roots = ["/mnt/c/my work", "/home", "/mnt"].map(str::to_owned);
         let files = ["/mnt/c/my work/runs/my exp/last.pt", "/mnt/c/my work/runs/exp", "/home/ada/x.yaml"];
-        rewritten(text, &roots, &["/mnt/c/no such/x.yaml".to_owned()], &drives, &|path| files.contains(&path))
-            .into_owned()
+        rewritten(
+            text,
+            &roots,
+            &["/mnt/c/no such/x.yaml".to_owned()],
+            &drives,
+            &|path| files.contains(&path),
+            space,
+        )
+        .into_owned()
     }
 
     #[test]
@@ -171,6 +203,13 @@ mod tests {
         ] {
             assert_eq!(written(said), shown);
         }
+    }
+
+    #[test]
+    fn a_path_that_is_wrapped_next_has_no_space_at_which_a_line_could_end() {
+        let said = "correct `val` in /mnt/c/no such/x.yaml, or see /mnt/c/my work/runs/exp";
+        let shown = written_with(said, '_');
+        assert_eq!(shown, r"correct `val` in C:\no_such\x.yaml, or see C:\my_work\runs\exp");
     }
 
     #[test]

@@ -29,10 +29,14 @@ pub(crate) fn list(listing: &Listing, outlook: impl Fn(&Record) -> Outlook, foun
     } else {
         lines.push("What yolo has changed on this machine, the last change first; times are UTC:".to_owned());
     }
-    let mut can = false;
+    let (mut can, mut last) = (false, None);
     for record in &listing.records {
         let outlook = outlook(record);
         can |= matches!(outlook, Outlook::Possible { .. });
+        // As `last` chooses: what undoes another change is only undone by its number.
+        if record.undoes.is_none() && matches!(outlook, Outlook::Possible { .. } | Outlook::Blocked { .. }) {
+            last.get_or_insert(matches!(outlook, Outlook::Possible { .. }));
+        }
         lines.push(String::new());
         lines.push(wrap(&format!("{:>4}  ", record.number), &record.what));
         lines.push(format!("      {}, by `{}`", time(record.at), record.command));
@@ -53,7 +57,11 @@ pub(crate) fn list(listing: &Listing, outlook: impl Fn(&Record) -> Outlook, foun
     }
     if can {
         lines.push(String::new());
-        lines.push("`yolo undo last` undoes the last change, `yolo undo NUMBER` any other one.".to_owned());
+        let how = match last {
+            Some(true) => "`yolo undo last` undoes the last change, `yolo undo NUMBER` any other one.",
+            _ => "`yolo undo NUMBER` undoes one of them.",
+        };
+        lines.push(how.to_owned());
     }
     lines.join("\n")
 }

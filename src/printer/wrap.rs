@@ -1,4 +1,7 @@
-//! Text in lines of limited width.
+//! Text in lines of limited width. Paths in it become those of Explorer before it is broken or cut, because the parts
+//! of a path would not be found afterwards.
+
+use crate::in_wsl::{SPACE_OF_PATH, for_explorer, for_explorer_to_wrap};
 
 /// The width of the doctor's text, which fits any window and an e-mail.
 pub(crate) const COLUMNS: usize = 80;
@@ -6,6 +9,10 @@ pub(crate) const COLUMNS: usize = 80;
 /// Wraps text at [`COLUMNS`]: the first line starts with `first`, the others are indented as far. A
 /// word longer than a line, such as a path, stays whole.
 pub(crate) fn wrap(first: &str, text: &str) -> String {
+    broken(first, &for_explorer_to_wrap(text))
+}
+
+fn broken(first: &str, text: &str) -> String {
     let indent = " ".repeat(first.chars().count());
     let mut wrapped = first.to_owned();
     let mut column = indent.len();
@@ -26,13 +33,13 @@ pub(crate) fn wrap(first: &str, text: &str) -> String {
         column += width;
         is_line_start = false;
     }
-    wrapped
+    wrapped.replace(SPACE_OF_PATH, " ")
 }
 
 /// The text on one line of at most `columns`, truncated with `…`.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     let one_line: String =
-        text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+        for_explorer(text).chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     if one_line.chars().count() <= columns {
         return one_line;
     }
@@ -52,6 +59,15 @@ mod tests {
         let wrapped = wrap("  why: ", &text);
         assert!(wrapped.starts_with("  why: word word"));
         assert!(wrapped.lines().skip(1).all(|line| line.starts_with("       word")));
+    }
+
+    #[test]
+    fn no_line_ends_in_a_path_with_spaces() {
+        let text = format!(
+            "correct `val`, the folder of the images for validation, in C:\\Zoë{SPACE_OF_PATH}data\\x.yaml"
+        );
+        let wrapped = broken("  do:   ", &text);
+        assert!(wrapped.ends_with("\n        C:\\Zoë data\\x.yaml"), "{wrapped}");
     }
 
     #[test]

@@ -6,8 +6,10 @@
 mod error;
 mod files;
 mod journal;
+mod lines;
 mod listing;
 mod outlook;
+mod profiles;
 mod record;
 mod script;
 mod undoing;

@@ -7,6 +7,7 @@ use std::path::Path;
 use yolo_base::format;
 
 use super::files;
+use super::lines::{self, Lines};
 use super::record::{Record, State, Step};
 use crate::dirs::YoloDirs;
 use crate::fetch::folder_size;
@@ -57,6 +58,8 @@ pub(super) enum Found {
     /// The same, where lines were only added at the beginning or the end. A later change of `yolo` that added them could
     /// then not be undone any more, because it notes what was above or below them.
     Extended(Vec<u8>),
+    /// The file of variables was edited since: what remains of it without the lines of the change, or nothing.
+    Lines(Option<Vec<u8>>),
     /// Something else is there; why it is not touched.
     Other { why: String, can_force: bool },
 }
@@ -156,6 +159,11 @@ pub(super) fn find_in(record: &Record, step: &Step, folder: &Path, dirs: &YoloDi
 fn find(step: &Step, folder: &Path, dirs: &YoloDirs) -> Found {
     match step {
         Step::File { path, before, after } => file(path, before.as_deref(), after.as_deref(), folder)
+            .and_then(|found| match found {
+                Found::Before | Found::After(_) => Ok(found),
+                _ if *path != dirs.variables() => Ok(found),
+                _ => variables(path, before.as_deref(), after.as_deref(), folder, found),
+            })
             .unwrap_or_else(|error| Found::Other {
                 why: format!("{} cannot be compared: {error}", path.display()),
                 can_force: false,
@@ -212,6 +220,24 @@ fn file(path: &Path, before: Option<&str>, after: Option<&str>, folder: &Path) -
             can_force: true,
         }),
     }
+}
+
+/// The file of variables, whose lines stand alone. `found` is what a comparison as of any other file has found.
+fn variables(
+    path: &Path,
+    before: Option<&str>,
+    after: Option<&str>,
+    folder: &Path,
+    found: Found,
+) -> io::Result<Found> {
+    let Some(present) = files::read(path)? else { return Ok(found) };
+    let (before, after) = (saved(folder, before)?, saved(folder, after)?);
+    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+    Ok(match lines::without(&before, &after, &present) {
+        Lines::AsBefore => Found::Before,
+        Lines::Without(rest) => Found::Lines(rest),
+        Lines::Changed => found,
+    })
 }
 
 /// The lines that were only added before or after everything else, with what was there before the change. A merge takes
@@ -280,7 +306,8 @@ fn how(step: &Step, found: &Found) -> Option<String> {
     let shown = step.path().map(|path| path.display().to_string()).unwrap_or_default();
     Some(match (step, found) {
         (_, Found::Before) => return None,
-        (Step::File { .. }, Found::Merged(_) | Found::Extended(_)) => {
+        (Step::File { .. }, Found::Lines(None)) => format!("remove {shown}, in which nothing else is left"),
+        (Step::File { .. }, Found::Merged(_) | Found::Extended(_) | Found::Lines(_)) => {
             format!("remove yolo's lines from {shown}, which was edited since, and keep the others")
         }
         (Step::File { before: None, .. }, _) => format!("remove {shown}"),

@@ -12,6 +12,7 @@ use super::files;
 use super::journal::{self, Entry, Journal, write_record};
 use super::listing::Listing;
 use super::outlook::{Found, Outlook, find_in, saved};
+use super::profiles;
 use super::record::{Record, State, Step};
 use crate::dirs::YoloDirs;
 use crate::fetch::{FetchError, FolderLock, Progress};
@@ -138,6 +139,7 @@ impl<'a> Undo<'a> {
         let Step::File { before, .. } = step else { return Ok(None) };
         Ok(match find_in(record, step, folder, self.dirs) {
             Found::Merged(bytes) | Found::Extended(bytes) => Some(bytes),
+            Found::Lines(rest) => rest,
             _ => saved(folder, before.as_deref())?,
         })
     }
@@ -162,7 +164,12 @@ impl<'a> Undo<'a> {
                     }
                     None => {
                         std::fs::remove_file(path).map_err(UndoError::disk(number, "remove", path))?;
-                        format!("removed {}", path.display())
+                        let advice = if *path == self.dirs.variables() {
+                            profiles::advice(path)
+                        } else {
+                            String::new()
+                        };
+                        format!("removed {}{advice}", path.display())
                     }
                 }
             }

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use yolo_base::exit;
 use yolo_base::format::count;
+use yolo_checks::facts::Place;
 use yolo_checks::{Host, StrainMonitor};
 use yolo_data::scan::list_images;
 use yolo_plan::backend::{Backend, Connection};
@@ -25,7 +26,7 @@ use yolo_plan::device::{self, Device};
 use yolo_plan::options::TrainOptions;
 use yolo_plan::run::{DeepCheckTask, DeepPart};
 
-use self::observed::{Again, HostFacts, Observed, Planned, Rank, key};
+use self::observed::{Administrator, Again, HostFacts, Observed, Planned, Rank, key};
 use self::trial::{Trial, Trials, Wanted, links_only};
 use super::intent;
 use crate::cli::DoctorArgs;
@@ -138,9 +139,14 @@ fn ranks(devices: &[Device], host: &Host) -> Vec<Rank> {
     let gpus = host.gpus().unwrap_or_default();
     let card = |device: &Device| {
         let gpu = gpu_of(device)?;
-        gpus.iter().find(|one| one.index == gpu)?.name().ok()
+        gpus.iter().find(|one| one.index == gpu)
     };
-    let rank = |device: &Device| Rank { device: device.to_string(), card: card(device), ..Rank::default() };
+    let rank = |device: &Device| Rank {
+        device: device.to_string(),
+        card: card(device).and_then(|card| card.name().ok()),
+        address: card(device).and_then(|card| card.pci_bus_id().ok()),
+        ..Rank::default()
+    };
     devices.iter().map(rank).collect()
 }
 
@@ -158,10 +164,27 @@ fn host_facts(host: &Host, devices: &[Device], images: &[PathBuf]) -> HostFacts 
     HostFacts {
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         is_wsl: host.is_wsl2().unwrap_or(false),
+        administrator: administrator(host),
         links,
         file_system: system.as_ref().and_then(|system| system.kind.clone()),
         mount: system.and_then(|system| system.mount),
         pinned_wanted: 0.0,
+    }
+}
+
+fn administrator(host: &Host) -> Administrator {
+    if let Some(job) = host.job() {
+        return Administrator::Job(job.name().to_owned());
+    }
+    match host.place() {
+        Place::Machine | Place::Windows | Place::Mac => Administrator::User,
+        // The driver is that of Windows.
+        Place::Wsl | Place::DockerInWsl => Administrator::Windows,
+        Place::Docker | Place::Podman | Place::Lxc => Administrator::Host,
+        Place::Apptainer => Administrator::Machine,
+        Place::Pod => Administrator::Node,
+        Place::Colab => Administrator::Service("Colab".to_owned()),
+        Place::Kaggle => Administrator::Service("Kaggle".to_owned()),
     }
 }
 

@@ -42,6 +42,8 @@ pub(super) struct Rank {
     pub(super) device: String,
     /// The name of the card.
     pub(super) card: Option<String>,
+    /// The PCI address of the card, which is the same inside a container and outside.
+    pub(super) address: Option<String>,
     pub(super) measured: BTreeMap<String, f64>,
     /// The card under load.
     pub(super) strain: Option<GpuStrain>,
@@ -93,12 +95,35 @@ pub(super) enum Again {
     Fails,
 }
 
+/// Who administers the machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Administrator {
+    /// The user.
+    #[default]
+    User,
+    /// The user, in Windows: this is WSL.
+    Windows,
+    /// Whoever has the host of this container.
+    Host,
+    /// The administrator of the node of a batch job, of this system.
+    Job(String),
+    /// The administrator of a machine on which the user has no rights.
+    Machine,
+    /// The administrator of the cluster, for the node of a pod.
+    Node,
+    /// Only a notebook service of this name.
+    Service(String),
+}
+
 /// What the host says.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct HostFacts {
     pub(super) cores: usize,
     pub(super) is_wsl: bool,
+    /// Who can reset a card and change its settings.
+    pub(super) administrator: Administrator,
     /// How two devices are connected, such as `PIX` or `SYS`, by the numbers of the ranks: `0,1`.
     pub(super) links: BTreeMap<String, String>,
     /// The file system of the images, such as `ext4` or `nfs4`.

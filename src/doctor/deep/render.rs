@@ -172,9 +172,23 @@ fn expectation(expected: &Expectation) -> String {
         let how = format!("at most {:.0}{once}: {}", bound.images_per_second, bound.how);
         let _ = writeln!(text, "{}", wrap(&format!("  {:<9}", bound.part.name()), &how));
     }
-    if let Some((part, rate)) = expected.bottleneck.zip(expected.images_per_second) {
-        let sentence =
-            format!("the {} limits it, at {rate:.0} images/s or less: {}", part.name(), part.advice());
+    if let Some(rate) = expected.images_per_second {
+        let sentence = match expected.bottleneck {
+            Some(part) => {
+                format!("the {} limits it, at {rate:.0} images/s or less: {}", part.name(), part.advice())
+            }
+            None => {
+                let link = if expected.link_unknown {
+                    ", and the link between the ranks was not measured"
+                } else {
+                    ""
+                };
+                format!(
+                    "less than {rate:.0} images/s; these are upper bounds{link}, so that they do not tell which part \
+                     limits it: `yolo bench` with the same options measures real steps"
+                )
+            }
+        };
         let _ = writeln!(text, "{}", wrap("  ", &sentence));
     }
     text.push('\n');

@@ -2,14 +2,16 @@
 
 use std::path::Path;
 
-/// The commands that source a file of variables in this shell, and in every new one, which reads `profile`.
+/// The commands that source a file of variables in this shell, and in every new one, which reads `profile`. The line
+/// there tests for the file first, because `yolo undo` may remove it.
 pub(super) fn sourcing(file: &Path, profile: &str) -> [String; 2] {
-    let here = format!(". {}", yolo_checks::shell_quote::quote(&file.to_string_lossy()));
+    let file = yolo_checks::shell_quote::quote(&file.to_string_lossy());
+    let (here, line) = (format!(". {file}"), format!("if [ -f {file} ]; then . {file}; fi"));
     // The line is one argument of the second command, in quotation marks that it does not contain.
-    let line = if here.contains('\'') && !here.contains(['"', '$', '`', '\\', '!']) {
-        format!("\"{here}\"")
+    let line = if line.contains('\'') && !line.contains(['"', '$', '`', '\\', '!']) {
+        format!("\"{line}\"")
     } else {
-        format!("'{}'", here.replace('\'', r"'\''"))
+        format!("'{}'", line.replace('\'', r"'\''"))
     };
     [here, format!("echo {line} >> {profile}")]
 }
@@ -36,14 +38,32 @@ mod tests {
                 .output()
                 .unwrap();
             assert_eq!(String::from_utf8_lossy(&bash.stdout), "yes\nyes\n", "{script}");
+            // After an undo, new shells do not complain.
+            fs_err::remove_file(&file).unwrap();
+            let bash = std::process::Command::new("bash")
+                .args(["-c", "set -e; . ~/.bashrc; echo fine"])
+                .env("HOME", home.path())
+                .output()
+                .unwrap();
+            assert_eq!(
+                (String::from_utf8_lossy(&bash.stdout).trim(), bash.stderr.len()),
+                ("fine", 0),
+                "{name}"
+            );
         }
         assert_eq!(
             sourcing(Path::new("/home/mara/env.sh"), "~/.bashrc"),
-            [". /home/mara/env.sh", "echo '. /home/mara/env.sh' >> ~/.bashrc"]
+            [
+                ". /home/mara/env.sh",
+                "echo 'if [ -f /home/mara/env.sh ]; then . /home/mara/env.sh; fi' >> ~/.bashrc"
+            ]
         );
         assert_eq!(
             sourcing(Path::new("/my home/env.sh"), "~/.bashrc"),
-            [". '/my home/env.sh'", r#"echo ". '/my home/env.sh'" >> ~/.bashrc"#]
+            [
+                ". '/my home/env.sh'",
+                r#"echo "if [ -f '/my home/env.sh' ]; then . '/my home/env.sh'; fi" >> ~/.bashrc"#
+            ]
         );
     }
 }

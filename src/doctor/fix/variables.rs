@@ -13,7 +13,7 @@ const HEAD: &str = "# Written by `yolo doctor --fix`. Source it: . env.sh\n";
 
 /// Its path.
 pub(super) fn file(dirs: &YoloDirs) -> PathBuf {
-    dirs.config().join("env.sh")
+    dirs.variables()
 }
 
 /// Whether the file already contains this change of a variable.

@@ -3,6 +3,7 @@
 
 use yolo_plan::event::Measure;
 
+use super::administrator::setting;
 use super::conclusion::{Conclusion, Verdict};
 use crate::doctor::deep::observed::{Observed, Rank};
 
@@ -50,8 +51,8 @@ fn slower_than_others(seen: &Observed, number: usize, rank: &Rank) -> Option<Con
     let most = same.filter_map(limit).fold(0.0, f64::max);
     let hint = match limit(rank).filter(|own| *own < most * LOWER_LIMIT) {
         Some(own) => format!(
-            "its power limit is {own:.0} W, that of another {most:.0} W: `nvidia-smi -i N -pl {most:.0}` raises it, as \
-             administrator"
+            "its power limit is {own:.0} W, that of another {most:.0} W; to raise it: {}",
+            setting(seen, number, &format!("-pl {most:.0}"))
         ),
         None => "look for heat, a power limit or another program".to_owned(),
     };

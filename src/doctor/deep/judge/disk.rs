@@ -35,7 +35,7 @@ pub(super) fn slow(seen: &Observed, expected: &Expectation) -> Option<Conclusion
     let mount = seen.host.mount.as_deref().map_or_else(String::new, |mount| format!(" ({mount})"));
     let text = format!(
         "images are read from {kind}{mount} at {rate:.0} MB/s; such a file system usually gives {usual:.0} MB/s or more, \
-         and this run needs {:.0} MB/s",
+         and this run could use up to {:.0} MB/s",
         rate * is_needed / disk.images_per_second
     );
     let hint = if disk.first_epoch_only {

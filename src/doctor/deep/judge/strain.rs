@@ -2,6 +2,7 @@
 
 use yolo_checks::GpuStrain;
 
+use super::administrator::{is_at_hand, reset, restart, setting};
 use super::conclusion::{Conclusion, Verdict};
 use crate::doctor::deep::observed::Observed;
 
@@ -10,6 +11,8 @@ const BY_HEAT: u64 = 0x20 | 0x40;
 const BY_POWER_SUPPLY: u64 = 0x80;
 /// Degrees below the slowdown at which a card that has only just begun is too hot for a long run.
 const CLOSE: u32 = 3;
+/// A power limit that takes away much heat and little speed, as a part of the present one.
+const COOLER: f64 = 0.8;
 /// A fan that turns slower than this on a hot card does not work. Some cards report 0 when it stands still.
 const NOT_TURNING: u32 = 5;
 
@@ -17,7 +20,7 @@ pub(super) fn judge(seen: &Observed, verdict: &mut Verdict) {
     for (number, rank) in seen.ranks.iter().enumerate() {
         let Some(strain) = &rank.strain else { continue };
         let name = seen.name_of(number);
-        verdict.warnings.extend(heat(&name, strain));
+        verdict.warnings.extend(heat(seen, number, strain));
         if strain.slowed_by & BY_POWER_SUPPLY != 0 {
             verdict.warnings.push(
                 Conclusion::new(format!("the power supply slows {name} down")).hint(
@@ -25,11 +28,12 @@ pub(super) fn judge(seen: &Observed, verdict: &mut Verdict) {
                 ),
             );
         }
-        verdict.errors.extend(recovery(&name, strain));
+        verdict.errors.extend(recovery(seen, number, strain));
     }
 }
 
-fn heat(name: &str, strain: &GpuStrain) -> Option<Conclusion> {
+fn heat(seen: &Observed, number: usize, strain: &GpuStrain) -> Option<Conclusion> {
+    let name = seen.name_of(number);
     let temperature = strain.temperature?;
     let is_slowed = strain.slowed_by & BY_HEAT != 0;
     let is_close = strain.slows_down_at.is_some_and(|limit| temperature + CLOSE >= limit);
@@ -48,32 +52,35 @@ fn heat(name: &str, strain: &GpuStrain) -> Option<Conclusion> {
         fan => format!(", with its fan at {fan} %"),
     });
     text.push_str(&fan.unwrap_or_default());
-    Some(Conclusion::new(text).hint(
-        "clear dust and give the card air; a lower power limit (`nvidia-smi -i N -pl WATTS`, as administrator) costs \
-         little speed and much heat",
-    ))
+    let cooler = strain.power_limit.map(|watts| (watts * COOLER / 10.0).round() * 10.0);
+    let hint = match cooler.filter(|_| is_at_hand(seen)) {
+        Some(watts) => format!(
+            "clear dust and give the card air; a lower power limit takes away much heat and little speed: {}",
+            setting(seen, number, &format!("-pl {watts:.0}"))
+        ),
+        None if is_at_hand(seen) => "clear dust and give the card air".to_owned(),
+        None => format!("the card needs air or cleaning: {}", restart(seen)),
+    };
+    Some(Conclusion::new(text).hint(hint))
 }
 
 /// What the driver wants to be done with a card after an error.
-fn recovery(name: &str, strain: &GpuStrain) -> Option<Conclusion> {
-    let (what, hint) = match strain.recovery? {
-        1 => (
-            "must be reset",
-            "end all programs that use the card, then reset it as administrator: `nvidia-smi -r -i N`",
-        ),
-        2 => (
-            "needs a restart of the machine",
-            "save your work, and restart the machine or ask its administrator",
-        ),
+fn recovery(seen: &Observed, number: usize, strain: &GpuStrain) -> Option<Conclusion> {
+    let (what, first, then) = match strain.recovery? {
+        1 => ("must be reset", "end all programs that use the card", reset(seen, number)),
+        2 => ("needs a restart of the machine", "save your work", restart(seen)),
         3 => (
             "must not be used for direct copies any more",
-            "end all programs that use the card, and ask the administrator of the machine",
+            "end all programs that use the card",
+            reset(seen, number),
         ),
-        4 => (
-            "must get no new work and be reset",
-            "let running programs end, start none, and ask the administrator for a reset",
-        ),
+        4 => {
+            ("must get no new work and be reset", "let running programs end, start none", reset(seen, number))
+        }
         _ => return None,
     };
-    Some(Conclusion::new(format!("the NVIDIA driver says that {name} {what}")).hint(hint))
+    let text = format!("the NVIDIA driver says that {} {what}", seen.name_of(number));
+    // Where others administer the machine, they see to its programs.
+    let hint = if is_at_hand(seen) { format!("{first}, {then}") } else { then };
+    Some(Conclusion::new(text).hint(hint))
 }
