@@ -24,9 +24,10 @@ enum Fault {
 fn fault(log: &str) -> Option<(Fault, &str)> {
     let find =
         |texts: &[&str]| log.lines().find(|line| texts.iter().any(|text| line.contains(text))).map(str::trim);
+    // Notes about unknown options follow every error; only as an error do they say something.
     const OF_COMPILER: [&str; 9] = [
-        "unrecognized command-line option",
-        "unrecognized command line option",
+        "error: unrecognized command-line option",
+        "error: unrecognized command line option",
         "Compiler version check failed",
         "Failed CC version check",
         "Failed CC sanity check",
@@ -218,6 +219,9 @@ mod tests {
         ] {
             assert_eq!(fault(line), Some((expected, line)), "{line}");
         }
+        let note = "cc1: note: unrecognized command-line option '-Wno-x' may have been intended to silence earlier diagnostics";
+        let log = format!("nvidia/nv.c:1: error: implicit declaration\n{note}");
+        assert_eq!(fault(&log).map(|(fault, _)| fault), Some(Fault::Source));
         assert_eq!(fault("warning: the compiler differs from the one used to build the kernel"), None);
     }
 

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use super::lost::LOCKED;
 use super::{driver_unsuited, kernel_module, lost, no_card, outside_job, pci, windows_host};
 use crate::checks::{Answer, Check};
 use crate::facts::{Family, Host, NvmlState, Place, Stat, Version};
@@ -148,9 +149,12 @@ fn missing(host: &Host, has_card: bool, needed: bool, status: Status) -> Finding
 /// A driver whose calls do not return, because a card or its firmware hangs. Without a sign of that in the kernel
 /// log, it may only be slow: it starts each card when it is asked first.
 fn hangs(host: &Host, why: &str) -> Option<Finding> {
-    let lines = host.kernel_lines(&["Xid (", "blocked for more than"]);
-    let lines: Vec<String> =
-        lines.into_iter().filter(|line| line.contains("Xid (") || line.contains("nvidia")).take(2).collect();
+    let lines = host.kernel_lines(&["Xid (", "blocked for more than", LOCKED]);
+    let lines: Vec<String> = lines
+        .into_iter()
+        .filter(|line| line.contains("Xid (") || line.contains("nvidia") || line.contains(LOCKED))
+        .take(2)
+        .collect();
     if lines.is_empty() || !why.contains("no answer within") || !super::is_native_linux(host) {
         return None;
     }

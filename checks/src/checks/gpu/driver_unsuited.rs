@@ -126,7 +126,9 @@ fn unreadable(host: &Host, card: &Unsuited) -> Finding {
 /// A card that the driver ignores while it runs others, according to the log. One driver has to support all of them.
 pub(super) fn of_another_card(host: &Host, intent: &Intent) -> Option<Finding> {
     let listed = host.gpus().ok()?;
-    let on_bus = cards(host).into_iter().filter(|card| driver_of(host, card).as_deref() != Some("vfio-pci"));
+    // Those of another driver are not for CUDA: they are for a virtual machine, or for the screen.
+    let is_free = |card: &String| driver_of(host, card).is_none_or(|driver| driver == "nvidia");
+    let on_bus = cards(host).into_iter().filter(is_free);
     if on_bus.count() <= listed.len() || host.is_container() || host.job().is_some() {
         return None;
     }

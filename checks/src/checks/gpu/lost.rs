@@ -39,6 +39,17 @@ const STAYING: [(u32, &str); 16] = [
     (167, "fatal time-out of the PCIe link"),
 ];
 
+/// What the driver says about a card that stopped working, without a number.
+pub(super) const LOCKED: &str = "RC watchdog: GPU is probably locked";
+
+/// What a staying error means. Xid 8 is of one program, unless the driver says that the card is locked.
+fn meaning(xid: &Xid, is_locked: bool) -> Option<&'static str> {
+    match xid.number {
+        8 => is_locked.then_some("the GPU stopped processing and is locked"),
+        number => STAYING.iter().find(|(staying, _)| *staying == number).map(|(_, words)| *words),
+    }
+}
+
 /// What to do about a card whose number is unknown, so that it cannot be excluded by number.
 const UNNUMBERED: &str = "restart the machine; if it happens again, reseat the card, check its power \
                           cables and cooling, and try another slot; until then, train on the GPUs that \
@@ -155,9 +166,7 @@ const RESET_REQUIRED: i64 = 16;
 fn unanswering(host: &Host, gpu: &Gpu, code: i64, xids: &[Xid]) -> Finding {
     let own = address(gpu);
     let is_own = |xid: &&Xid| own.is_none() || xid.address.is_none() || xid.address == own;
-    let meaning =
-        |xid: &Xid| STAYING.iter().find(|(number, _)| *number == xid.number).map(|(_, words)| *words);
-    let mut lines = xids.iter().filter(is_own).filter_map(|xid| Some((xid, meaning(xid)?))).peekable();
+    let mut lines = xids.iter().filter(is_own).filter_map(|xid| Some((xid, meaning(xid, false)?))).peekable();
     let finding = match lines.peek() {
         // The card is there; the log says what it suffers from.
         Some((xid, words)) if code == RESET_REQUIRED && xid.number != 79 => {
@@ -202,9 +211,9 @@ fn earlier(host: &Host, gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
     {
         return Some(finding);
     }
-    let (xid, words) = xids.iter().filter(|xid| xid.address.as_ref() == Some(&own)).find_map(|xid| {
-        STAYING.iter().find(|(number, _)| *number == xid.number).map(|(_, words)| (xid, words))
-    })?;
+    let is_locked = !host.kernel_lines(&[LOCKED]).is_empty();
+    let mut of_card = xids.iter().filter(|xid| xid.address.as_ref() == Some(&own));
+    let (xid, words) = of_card.find_map(|xid| Some((xid, meaning(xid, is_locked)?)))?;
     let title = format!("{} had error Xid {}: {words}", super::label(gpu), xid.number);
     let finding = Finding::new("gpu.xid", title).seen(xid.line.clone());
     Some(match host.guest().filter(|_| host.is_own_machine()) {
@@ -212,6 +221,12 @@ fn earlier(host: &Host, gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
             host,
             finding
                 .remedy(format!("restart the machine; if the error returns, {}", power_cycle::words(host))),
+        ),
+        None if super::is_of_laptop(host, Some(gpu)) => restart(
+            host,
+            finding.remedy(
+                "restart the machine; if the error returns, update the driver and the laptop's firmware (BIOS), and check its cooling",
+            ),
         ),
         _ => restart(host, finding),
     })

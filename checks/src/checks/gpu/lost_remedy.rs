@@ -51,6 +51,16 @@ pub(super) fn lost(host: &Host, finding: Finding, card: Option<&str>) -> Finding
     }
     match host.guest() {
         Some(Guest::Cloud(_)) => finding.remedy(words(host)),
+        None if host.is_laptop() => restart(
+            host,
+            finding
+                .because("the card no longer responds on the PCI bus; in a laptop usual causes are heat, the driver's power saving, and its firmware; programs that used it have failed")
+                .remedy(
+                    "restart the laptop; if it happens again, update its firmware (BIOS) and the driver, check its cooling and charger, \
+                     and keep the driver from switching the card off while it is idle (`options nvidia \
+                     NVreg_DynamicPowerManagement=0x00` in a file of /etc/modprobe.d)",
+                ),
+        ),
         _ => restart(host, finding),
     }
 }
