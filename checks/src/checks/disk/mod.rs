@@ -19,6 +19,7 @@ mod space;
 mod temporary;
 mod unfinished;
 mod unlock;
+mod unmounted;
 mod unreadable;
 mod weights;
 
