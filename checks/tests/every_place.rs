@@ -321,6 +321,7 @@ const REVIEWED: &[(&str, &str)] = &[
     ("sudo rm /etc/ld.so.conf.d/", "the same on a machine; the package cuda-compat writes it anew"),
     ("kill ", "only ranks of this user whose supervisor is gone"),
     ("sudo reboot", "last, on the user's own machine; a run there has not started"),
+    ("sudo shutdown -c", "cancels a shutdown that is scheduled; the machine goes on"),
     ("shutdown /r", "the same on Windows, which asks to close programs"),
     ("wsl.exe --shutdown", "ends what runs in WSL, which the remedy says; nothing on its disk changes"),
     ("wsl.exe --update", "Microsoft's own update; distributions stay as they are"),

@@ -272,4 +272,48 @@ pub(super) const ROWS: &[Entry] = &[
         fix: None,
         detects: &[],
     },
+    Entry {
+        id: "system.restart-planned",
+        area: Area::System,
+        status: Status::Warning,
+        title: "A restart of the machine is planned",
+        cause: "a run ends with the machine, and loses the epoch that it is in",
+        remedy: Some(
+            "restart the machine before the run, or switch the automatic restart off: `Unattended-Upgrade::Automatic-Reboot \
+             \"false\";` in /etc/apt/apt.conf.d/50unattended-upgrades",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "system.cpu-slow",
+        area: Area::System,
+        status: Status::Warning,
+        title: "The CPU runs slower than it can",
+        cause: "loading images and giving work to the GPU then take longer, and the GPU waits for them",
+        remedy: Some("let the CPU run at its full speed"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "system.cpu-time",
+        area: Area::System,
+        status: Status::Warning,
+        title: "The CPU time of a process is limited",
+        cause: "the kernel ends a process that has used so much CPU time, with \"CPU time limit exceeded\" or \"Killed\"",
+        remedy: Some("remove the limit in this shell, also where a profile such as ~/.bashrc sets it"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "system.file-size",
+        area: Area::System,
+        status: Status::Warning,
+        title: "The size of a file is limited",
+        cause: "a program that writes a larger file is ended with \"File size limit exceeded\", or fails with \"File too large\": \
+                checkpoints and libtorch's libraries are as large",
+        remedy: Some("remove the limit in this shell, also where a profile such as ~/.bashrc sets it"),
+        fix: None,
+        detects: &[],
+    },
 ];

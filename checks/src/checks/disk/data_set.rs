@@ -30,6 +30,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             let finding = tried.iter().fold(Finding::new("disk.data-missing", title), |finding, path| {
                 finding.seen(format!("{path} does not exist"))
             });
+            if let Some(advice) = tried.iter().find_map(|path| super::unmounted::advice(host, path)) {
+                return Ok(vec![advice.add_to(finding)]);
+            }
             return Ok(vec![windows_path(host, name).map_or(finding.clone(), |text| finding.remedy(text))]);
         }
         Described::Forbidden(yaml) => return Ok(vec![forbidden(host, &yaml)]),
@@ -88,6 +91,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
     }
     if findings.is_empty() {
+        findings.extend(same_images(host, &set));
         let images = set.images(host, "train").map_or(String::new(), |images| match images.paths.len() {
             0 => String::new(),
             number => format!(" with {}", format::count(number, "training image")),
@@ -95,6 +99,28 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.push(Finding::ok("disk.data-set", format!("the data set {name} exists{images}")));
     }
     Ok(findings)
+}
+
+/// Training and validation on the same images, as demonstrations do on purpose.
+fn same_images(host: &Host, set: &DataSet) -> Option<Finding> {
+    let places = |split: &str| {
+        let places = set.entries(split).into_iter().map(|entry| set.place(host, &entry).ok().flatten());
+        places.collect::<Option<Vec<String>>>().filter(|places| !places.is_empty())
+    };
+    let train = places("train").filter(|train| places("val").as_ref() == Some(train))?;
+    let title = format!("train and val of {} are the same images", set.yaml);
+    let text = format!(
+        "to know how good the model is on images that it has not seen, put some, such as every tenth, with their labels into a \
+         folder of their own, and write it as `val` in {}",
+        set.yaml
+    );
+    Some(
+        Finding::new("disk.data-yaml", title)
+            .status(crate::status::Status::Info)
+            .seen(train.join(", "))
+            .because("the metrics are those of the images that the model has learned, and are too good")
+            .remedy(text),
+    )
 }
 
 /// A YAML file that this user may not read, because of its own permissions or those of a parent folder.
@@ -159,7 +185,12 @@ fn missing(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Option<Findin
     });
     let finding = tried.fold(finding, |finding, path| finding.seen(format!("{path} does not exist")));
     let root = set.keys.get("path").and_then(serde_json::Value::as_str).unwrap_or_default();
+    let unmounted = lost.iter().flat_map(|(_, entry)| set.candidates(entry));
+    if let Some(advice) = unmounted.into_iter().find_map(|path| super::unmounted::advice(host, &path)) {
+        return Some(advice.add_to(finding));
+    }
     let advice = windows_path(host, first).or_else(|| windows_path(host, root));
+    let advice = advice.or_else(|| unexpanded(host, set, root)).or_else(|| unexpanded(host, set, first));
     let advice = advice.or_else(|| next_to_file(host, set, lost));
     let advice = advice.or_else(|| split_elsewhere(host, set, lost)).or_else(|| similar(host, set, lost));
     let keys = match splits[..] {
@@ -170,6 +201,17 @@ fn missing(host: &Host, set: &DataSet, lost: &[(&str, String)]) -> Option<Findin
         format!("correct {keys} in {}, or move the images to one of these places", set.yaml)
     });
     Some(finding.remedy(text))
+}
+
+/// What to write for a path with `~` or a variable, which only shells replace, or with a quote that was left over.
+fn unexpanded(host: &Host, set: &DataSet, path: &str) -> Option<String> {
+    if let Some(bare) = path.strip_suffix(['\'', '"', '\u{2019}', '\u{201d}']) {
+        return Some(format!("remove the quote at the end of `{path}` in {}: write `{bare}`", set.yaml));
+    }
+    let rest = ["~/", "$HOME/", "${HOME}/"].iter().find_map(|start| path.strip_prefix(start))?;
+    let home = host.env(yolo_base::env::HOME).ok().flatten()?;
+    let written = join(&home, rest);
+    Some(format!("write {written} instead of `{path}` in {}: only shells know what it stands for", set.yaml))
 }
 
 /// What to write in the file if `path` leads elsewhere, but the images are next to the file.
@@ -346,6 +388,9 @@ fn empty(host: &Host, set: &DataSet, split: &str) -> Option<Finding> {
         set.entries(split).iter().filter_map(|entry| set.place(host, entry).ok().flatten()).collect();
     let title = format!("there are no images of {split} in {}", format::list(&places));
     let text = format!("put images there, or correct `path` or `{split}` in {}", set.yaml);
+    if let Some(advice) = places.iter().find_map(|place| super::unmounted::advice(host, place)) {
+        return Some(advice.add_to(Finding::new("disk.data-missing", title)));
+    }
     Some(
         Finding::new("disk.data-missing", title)
             .because("training and validation each need at least one image in a supported format")

@@ -106,6 +106,18 @@ fn fault_of(head: &[u8], tail: impl FnOnce() -> Option<Vec<u8>>) -> Option<Fault
             (!ends).then_some(Fault::Broken("the PNG is truncated"))
         }
         [b'G', b'I', b'F', b'8', ..] => Some(Fault::Format("it is a GIF, despite its name".to_owned())),
+        _ if head.iter().all(|byte| *byte == 0) => Some(Fault::Broken(
+            "it has nothing but zeros: it was not written to the end, or is a placeholder of a cloud folder",
+        )),
+        _ if head.get(4..8) == Some(b"ftyp".as_slice()) => {
+            let is_avif = head.get(8..12).is_some_and(|brand| brand.starts_with(b"avi"));
+            let name = if is_avif { "AVIF" } else { "HEIC" };
+            Some(Fault::Format(format!(
+                "it is {name}, despite its name; `magick mogrify -format jpg` or `heif-convert` makes a JPEG of it"
+            )))
+        }
+        _ if head.starts_with(b"%PDF") => Some(Fault::Format("it is a PDF, despite its name".to_owned())),
+        [b'{', b'"', ..] => Some(Fault::Broken("it is the error of a server, not an image")),
         [first, ..] if *first == b'<' || head.starts_with(b"\n<") => {
             Some(Fault::Broken("it is a web page, not an image"))
         }

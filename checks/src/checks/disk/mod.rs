@@ -21,6 +21,7 @@ mod space;
 mod temporary;
 mod unfinished;
 mod unlock;
+mod unmounted;
 mod unreadable;
 mod weights;
 

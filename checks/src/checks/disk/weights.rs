@@ -108,12 +108,29 @@ fn wrong_model(path: &str, remedy: String) -> Finding {
 fn of_another_generation(name: &str) -> Option<String> {
     let file = name.rsplit(['/', '\\']).next()?.to_ascii_lowercase();
     let rest = file.strip_prefix("yolo")?.trim_start_matches('v');
+    if let Some(variant) = rest.strip_prefix('5').and_then(variant_of_5) {
+        return Some(format!(
+            "{file} is {variant}: pass one of yolov5n, yolov5s, yolov5m, yolov5l and yolov5x, which yolo downloads"
+        ));
+    }
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     let generation: u32 = digits.parse().ok().filter(|&generation| generation != 5 && generation < 100)?;
     Some(format!(
         "this program trains YOLOv5, and {file} is of YOLO {generation}: pass one of yolov5n, yolov5s, yolov5m, yolov5l and \
          yolov5x, which yolo downloads"
     ))
+}
+
+/// What a YOLOv5 model is that this program does not have, by what follows `yolov5`: `su.pt`, `n-seg.pt`.
+fn variant_of_5(rest: &str) -> Option<&'static str> {
+    let (stem, _) = rest.split_once('.')?;
+    let kind = stem.strip_prefix(['n', 's', 'm', 'l', 'x'])?;
+    match kind {
+        "u" | "6u" => Some("Ultralytics' variant of YOLOv5 with another head, which fits no YOLOv5 model"),
+        "-seg" => Some("a YOLOv5 model for segmentation, and this program trains detection"),
+        "-cls" => Some("a YOLOv5 model for classification, and this program trains detection"),
+        _ => None,
+    }
 }
 
 /// Why a file is not a checkpoint.
@@ -144,6 +161,17 @@ fn fault_of(head: &[u8], tail: impl FnOnce() -> Fact<Option<Vec<u8>>>) -> Fact<O
         [0x80, ..] => Ok(None),
         // safetensors: a header in JSON, after its length in 8 bytes.
         _ if head.get(8) == Some(&b'{') => Ok(None),
+        _ if head.get(4..8) == Some(b"TFL3".as_slice()) => fault("it is a model of TensorFlow Lite"),
+        // ONNX begins with the version of its format and the name of the program that wrote it.
+        [8, 3..=12, 18, ..] => Ok(Some(Fault {
+            why: "it is a model in ONNX format, which cannot be trained",
+            remedy: Some("pass the checkpoint (.pt) that it was exported from"),
+        })),
+        // Darknet begins with three numbers of its version.
+        [0, 0, 0, 0, 1 | 2, 0, 0, 0, ..] => Ok(Some(Fault {
+            why: "it is a file of weights of Darknet, which fits no YOLOv5 model",
+            remedy: Some("pass one of yolov5n, yolov5s, yolov5m, yolov5l and yolov5x, which yolo downloads"),
+        })),
         _ => fault("it is neither a PyTorch checkpoint nor a safetensors file"),
     }
 }
@@ -151,4 +179,27 @@ fn fault_of(head: &[u8], tail: impl FnOnce() -> Fact<Option<Vec<u8>>>) -> Fact<O
 /// Whether the last bytes contain a ZIP end-of-central-directory record.
 fn has_directory(tail: &[u8]) -> bool {
     tail.windows(4).any(|word| word == [b'P', b'K', 5, 6])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variants_of_yolov5_are_told_from_its_models() {
+        for file in ["yolov5su.pt", "yolov5x6u.pt", "yolov5n-seg.pt", "weights/yolov5s-cls.pt"] {
+            assert!(of_another_generation(file).is_some(), "{file}");
+        }
+        for file in ["yolov5s.pt", "yolov5x6.pt", "best.pt", "yolov5s-birds.pt"] {
+            assert_eq!(of_another_generation(file), None, "{file}");
+        }
+    }
+
+    #[test]
+    fn models_of_other_programs_are_named() {
+        let why = |head: &[u8]| fault_of(head, || Ok(None)).unwrap().map(|fault| fault.why);
+        assert!(why(&[8, 8, 18, 7, b'p']).unwrap().contains("ONNX"));
+        assert!(why(&[0, 0, 0, 0, 2, 0, 0, 0, 5, 0, 0, 0]).unwrap().contains("Darknet"));
+        assert!(why(&[0; 512]).unwrap().contains("zeros"));
+    }
 }

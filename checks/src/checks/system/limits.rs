@@ -16,6 +16,10 @@ const FILES: (u64, u64) = (256, 128);
 const LOCKED: u64 = 1 << 30;
 /// Addresses that a rank reserves beyond the memory of machine and cards: libraries, and stacks of threads.
 const ADDRESSES: u64 = 16 << 30;
+/// CPU seconds that a short run needs.
+const CPU_TIME: u64 = 24 * 3600;
+/// The size of libtorch's largest library, and more than that of a checkpoint.
+const FILE_SIZE: u64 = 2 << 30;
 
 pub(super) static CHECK: Check = Check {
     question: "Are this shell's limits high enough?",
@@ -25,6 +29,8 @@ pub(super) static CHECK: Check = Check {
         "system.address-space",
         "system.processes",
         "system.stack",
+        "system.cpu-time",
+        "system.file-size",
     ],
     preflight: true,
     run,
@@ -76,11 +82,50 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.push(raise(host, Finding::new("system.locked-memory", title).status(status), &limit));
     }
     findings.extend(address_space(host, intent));
+    findings.extend(cpu_time(host));
+    findings.extend(file_size(host));
     findings.extend(super::tasks::findings(host, intent));
     if host.soft_limit("Max stack size") == Ok(u64::MAX) {
         findings.push(Finding::new("system.stack", "the stack size is unlimited in this shell"));
     }
     Ok(findings)
+}
+
+/// `ulimit -t`. All threads of a process count, so that a rank uses hours of it in one.
+fn cpu_time(host: &Host) -> Option<Finding> {
+    let most = host.soft_limit("Max cpu time").ok().filter(|most| *most < CPU_TIME)?;
+    let title = format!("this shell limits the CPU time of a process to {} minutes (ulimit -t)", most / 60);
+    let finding = Finding::new("system.cpu-time", title);
+    // The administrators of a cluster limit what runs outside its jobs.
+    if host.job().is_none() && host.batch_system().is_some() {
+        return Some(finding.remedy(
+            "submit the run as a job: this limit is that of the login node, which is not for computing",
+        ));
+    }
+    let limit = Limit {
+        resource: "Max cpu time",
+        need: u64::MAX,
+        wanted: u64::MAX,
+        flag: "-t",
+        item: "cpu",
+        unit: "LimitCPU",
+    };
+    Some(raise(host, finding, &limit))
+}
+
+/// `ulimit -f`.
+fn file_size(host: &Host) -> Option<Finding> {
+    let most = host.soft_limit("Max file size").ok().filter(|most| *most < FILE_SIZE)?;
+    let title = format!("this shell may write files of {} at most (ulimit -f)", format::bytes(most));
+    let limit = Limit {
+        resource: "Max file size",
+        need: u64::MAX,
+        wanted: u64::MAX,
+        flag: "-f",
+        item: "fsize",
+        unit: "LimitFSIZE",
+    };
+    Some(raise(host, Finding::new("system.file-size", title), &limit))
 }
 
 /// `ulimit -v`. CUDA reserves as many addresses as the machine and its cards have memory, without using them.

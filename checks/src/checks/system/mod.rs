@@ -4,6 +4,7 @@ mod battery;
 mod clock;
 mod cpu;
 mod cpu_busy;
+mod cpu_slow;
 mod cpu_unstable;
 mod hardware_errors;
 pub(super) mod leftovers;
@@ -13,6 +14,7 @@ mod numa;
 mod platform;
 mod raise_limit;
 mod remove_ipc;
+mod restart_planned;
 mod session_end;
 mod sleeps;
 mod tasks;
@@ -35,4 +37,6 @@ pub(super) const CHECKS: &[&Check] = &[
     &cpu_unstable::CHECK,
     &sleeps::CHECK,
     &session_end::CHECK,
+    &restart_planned::CHECK,
+    &cpu_slow::CHECK,
 ];

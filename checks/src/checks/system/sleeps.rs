@@ -39,7 +39,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let slept = slept(host);
-    let setting = by_desktop(host).or_else(|| by_logind(host));
+    // Asking the desktop takes longer than all else, so a live machine is asked only if something points there.
+    let is_asked = host.is_recorded() || intent.run || slept.is_some();
+    let setting = is_asked.then(|| by_desktop(host)).flatten().or_else(|| by_logind(host));
     let Some(cause) = setting.clone().or_else(|| slept.clone()) else { return Ok(Vec::new()) };
     let title = match (&slept, &setting) {
         (Some(_), _) => "the machine has gone to sleep since it started, and a run with it".to_owned(),
