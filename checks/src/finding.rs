@@ -138,6 +138,16 @@ impl Finding {
         self
     }
 
+    /// Adds options of the run to the text of the remedy, one of which is meant. An option alone is no command.
+    #[must_use]
+    pub(crate) fn options(mut self, options: &[String]) -> Self {
+        let quoted: Vec<String> = options.iter().map(|option| format!("`{option}`")).collect();
+        if let (Some(remedy), false) = (&mut self.remedy, quoted.is_empty()) {
+            remedy.text = format!("{}: {}", remedy.text, yolo_base::format::choice(&quoted));
+        }
+        self
+    }
+
     /// Replaces the cause with one for this host.
     #[must_use]
     pub(crate) fn because(mut self, cause: impl Into<String>) -> Self {

@@ -47,6 +47,18 @@ fn every_host_produces_the_findings_that_it_expects() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Options of the run belong into the text; those of `docker run` are added to the user's own command.
+#[test]
+fn no_option_of_the_run_is_shown_as_a_command() {
+    for case in cases() {
+        for finding in run_all_checks(&case.host(), &case.intent) {
+            let commands = finding.remedy.iter().flat_map(|remedy| &remedy.commands);
+            let mut options = commands.filter(|one| one.starts_with('-') && !one.starts_with("--shm-size"));
+            assert_eq!(options.next(), None, "{}: {}", case.name, finding.id);
+        }
+    }
+}
+
 #[test]
 fn a_remedy_names_an_option_that_train_refuses_only_if_the_run_has_it() {
     for case in cases() {

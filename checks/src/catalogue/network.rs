@@ -77,7 +77,10 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Error,
         title: "The run's port is in use",
         cause: "all machines of a run connect through one port, which no other program may use",
-        remedy: Some("stop that process if it is left over from an earlier run, or use another port"),
+        remedy: Some(
+            "use another port, with `--master-port` on all machines; or stop that process if it is left over from an \
+             earlier run",
+        ),
         fix: None,
         detects: &["port-in-use"],
     },
@@ -142,12 +145,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "network.interface-unknown",
         area: Area::Network,
         status: Status::Error,
-        title: "A variable names an interface that does not exist",
+        title: "NCCL_SOCKET_IFNAME names an interface that does not exist",
         cause: "ranks use only the interfaces in this variable; if none exists, NCCL fails with \"no \
                 socket interface found\"",
-        remedy: Some(
-            "set NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME, whichever it is, to an existing interface, or unset it",
-        ),
+        remedy: Some("set NCCL_SOCKET_IFNAME to an existing interface, or unset it"),
         fix: Some(Fix {
             does: "set the variable to a better interface, or unset it, in yolo's variables file, which you then source",
             undo: "`yolo undo` restores that file",
@@ -158,11 +159,9 @@ pub(super) const ROWS: &[Entry] = &[
         id: "network.interface-loopback",
         area: Area::Network,
         status: Status::Error,
-        title: "A variable allows only the loopback interface",
+        title: "NCCL_SOCKET_IFNAME allows only the loopback interface",
         cause: "through lo, a machine reaches only itself",
-        remedy: Some(
-            "set NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME, whichever it is, to the interface that is connected to the other machines",
-        ),
+        remedy: Some("set NCCL_SOCKET_IFNAME to the interface that is connected to the other machines"),
         fix: Some(Fix {
             does: "set the variable to a better interface, or unset it, in yolo's variables file, which you then source",
             undo: "`yolo undo` restores that file",

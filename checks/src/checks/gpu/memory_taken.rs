@@ -91,5 +91,5 @@ fn taken(gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding {
         None => "nvidia-smi".to_owned(),
     });
     let fitting = need.and_then(|_| memory_estimate::fitting_batch(intent, memory.free));
-    fitting.into_iter().fold(finding, |finding, batch| finding.command(format!("--batch {batch}")))
+    fitting.into_iter().fold(finding, |finding, batch| finding.options(&[format!("--batch {batch}")]))
 }

@@ -24,7 +24,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 intent.batch.unwrap_or(-1)
             );
             return Ok(vec![
-                Finding::new("run.batch-auto", title).command(format!("--batch {}", 16 * ranks)),
+                Finding::new("run.batch-auto", title).options(&[format!("--batch {}", 16 * ranks)]),
             ]);
         }
         let is_shared = host.is_wsl2().unwrap_or(false) || host.os().is_ok_and(|os| os == "windows");
@@ -42,6 +42,6 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let parts = if intent.is_one_process() { "devices" } else { "ranks" };
     let title = format!("--batch {batch} is not divisible by {ranks} {parts}");
     let finding = Finding::new("run.batch-uneven", title);
-    let finding = if below > 0 { finding.command(format!("--batch {below}")) } else { finding };
-    Ok(vec![finding.command(format!("--batch {above}"))])
+    let fitting = [below, above].into_iter().filter(|&batch| batch > 0);
+    Ok(vec![finding.options(&fitting.map(|batch| format!("--batch {batch}")).collect::<Vec<_>>())])
 }

@@ -24,8 +24,9 @@ fn run(_: &Host, intent: &Intent) -> Answer {
     if unique.len() < intent.devices.len() {
         let whom = if intent.is_one_process() { "two parts of the run" } else { "two ranks" };
         let title = format!("--device {} assigns the same GPU to {whom}", listed(&intent.devices));
-        findings
-            .push(Finding::new("run.device-twice", title).command(format!("--device {}", listed(&unique))));
+        let remedy =
+            format!("name each GPU once, with `--device {}`, unless this is a test", listed(&unique));
+        findings.push(Finding::new("run.device-twice", title).remedy(remedy));
     } else if let Some(ranks) = intent.ranks.filter(|&ranks| !unique.is_empty() && ranks != unique.len()) {
         let title = format!(
             "--nproc-per-node {ranks} does not match --device {}: there is one rank per GPU",

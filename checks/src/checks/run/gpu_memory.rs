@@ -74,7 +74,7 @@ fn of_share(host: &Host, intent: &Intent, is_split: bool) -> Answer {
             let limit = format::count(batch, "image");
             finding.remedy(format!("give GPU {} at most {limit} in --batch-split", gpu.index))
         }
-        Some(batch) => finding.command(format!("--batch {batch}")),
+        Some(batch) => finding.options(&[format!("--batch {batch}")]),
         None => finding.remedy("choose a smaller model or --imgsz: not even one image fits"),
     }])
 }

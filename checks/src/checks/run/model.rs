@@ -19,5 +19,6 @@ fn run(_: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let title = format!("the weights are for {}, but --cfg asks for {}", weights.name, model.name);
-    Ok(vec![Finding::new("run.other-model", title).command(format!("--weights {}.pt", model.name))])
+    let remedy = format!("use weights for the same model, with `--weights {}.pt`, or omit --cfg", model.name);
+    Ok(vec![Finding::new("run.other-model", title).remedy(remedy)])
 }

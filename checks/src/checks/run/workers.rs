@@ -55,7 +55,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Some(machine) => with_more_cores(host, finding, threads.min(machine)),
         None => finding,
     };
-    Ok(vec![finding.command(format!("--workers {}", (usable / ranks).max(1)))])
+    Ok(vec![finding.options(&[format!("--workers {}", (usable / ranks).max(1))])])
 }
 
 /// A run on GPUs that has a single core for each, on a machine with many.
