@@ -305,6 +305,10 @@ const HARMFUL: [&str; 31] = [
 const REVIEWED: &[(&str, &str)] = &[
     ("rm -i ", "asks before each file"),
     ("mv ", "moves a folder or file to the name that is looked for; nothing has that name yet"),
+    (
+        "sudo rm /usr/bin/nvidia-smi",
+        "a copy that no package brought; the tool itself is in the folder of WSL",
+    ),
     ("sudo rm /etc/resolv.conf", "WSL writes it anew at its next start"),
     ("sudo apt purge ", "only the Linux driver inside WSL, which hides that of Windows; apt asks"),
     ("kill ", "only ranks of this user whose supervisor is gone"),
