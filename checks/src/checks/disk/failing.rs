@@ -44,12 +44,28 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let lines = errors(host, &folder);
         if let Some(disk) = lines.first().and_then(|_| host.disks_of(&folder).into_iter().next()) {
             let title = format!("the disk {disk}, which holds {what}, has errors");
-            return Ok(vec![
-                lines.into_iter().take(3).fold(Finding::new("disk.failing", title), Finding::seen),
-            ]);
+            let finding = Finding::new("disk.failing", title);
+            let finding = if host.is_wsl2().unwrap_or(false) { of_windows(finding) } else { finding };
+            return Ok(vec![lines.into_iter().take(3).fold(finding, Finding::seen)]);
         }
     }
     Ok(Vec::new())
+}
+
+/// In WSL a disk is a file on a drive of Windows, about whose health Linux knows nothing.
+fn of_windows(finding: Finding) -> Finding {
+    finding
+        .because(
+            "this disk is a file (ext4.vhdx) on a drive of Windows, which is full, was unplugged, or fails: reads and writes then \
+             end with errors, and Linux makes the file system read-only",
+        )
+        .remedy(
+            "copy what matters to another drive; free space on the Windows drive, and shut WSL down; then check that drive in a \
+             Windows terminal as administrator (`chkdsk C: /f`, with its letter) and its health; a disk of WSL on an external \
+             drive should move to an internal one",
+        )
+        .command("powershell.exe -Command \"Get-PhysicalDisk | Get-StorageReliabilityCounter\"")
+        .command("wsl.exe --shutdown")
 }
 
 /// The lines about the disks that hold a folder.
