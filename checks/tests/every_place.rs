@@ -314,6 +314,10 @@ const REVIEWED: &[(&str, &str)] = &[
         "label files of the data set, and only those with a mark of another encoding; a failed conversion leaves the file",
     ),
     ("mv ", "moves a folder or file to the name that is looked for; nothing has that name yet"),
+    (
+        "sudo rm /usr/bin/nvidia-smi",
+        "a copy that no package brought; the tool itself is in the folder of WSL",
+    ),
     ("sudo rm /etc/resolv.conf", "WSL writes it anew at its next start"),
     ("sudo apt purge ", "only the Linux driver inside WSL, which hides that of Windows; apt asks"),
     ("apt purge ", "only the driver's libraries inside a container, which come from the host; apt asks"),

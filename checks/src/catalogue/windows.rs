@@ -119,4 +119,18 @@ pub(super) const ROWS: &[Entry] = &[
         fix: None,
         detects: &[],
     },
+    Entry {
+        id: "windows.sleep",
+        area: Area::Windows,
+        status: Status::Info,
+        title: "Windows goes to sleep during a run",
+        cause: "Windows counts input by mouse and keyboard, not the work of a GPU or of WSL: a PC that sleeps stops the run, and \
+                after it wakes up, CUDA often fails; the same is true when a laptop's lid is closed",
+        remedy: Some(
+            "let Windows stay awake while it is plugged in (Settings, System, Power; or these commands), or use Awake of \
+             PowerToys; before a long run, also restart Windows if an update waits for it",
+        ),
+        fix: None,
+        detects: &[],
+    },
 ];

@@ -401,18 +401,23 @@ impl Host {
     /// The recorded outputs of a program with any arguments, also after `sudo` or with a path, each
     /// with its command line. Empty on a live host.
     pub(crate) fn recorded_outputs(&self, program: &str) -> Vec<(String, Output)> {
+        let of_program = |line: &str| {
+            let mut words = line.split_whitespace();
+            let first = words.find(|word| *word != "sudo").unwrap_or_default();
+            let name = first.rsplit(['/', '\\']).next().unwrap_or_default();
+            name.trim_end_matches(".exe") == program
+        };
+        self.recorded_commands().into_iter().filter(|(line, _)| of_program(line)).collect()
+    }
+
+    /// All recorded outputs, each with its command line. Empty on a live host.
+    pub(crate) fn recorded_commands(&self) -> Vec<(String, Output)> {
         if !self.is_recorded() {
             return Vec::new();
         }
-        let of_program = |question: &Question| {
-            let mut words = question.name.split_whitespace();
-            let first = words.find(|word| *word != "sudo").unwrap_or_default();
-            let name = first.rsplit(['/', '\\']).next().unwrap_or_default();
-            question.section == Section::Commands && name.trim_end_matches(".exe") == program
-        };
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_program = asked.iter().filter(|(question, _)| of_program(question));
-        of_program
+        let commands = asked.iter().filter(|(question, _)| question.section == Section::Commands);
+        commands
             .filter_map(|(question, cell)| Some((question.name.clone(), answer::output(cell.get()?)?)))
             .collect()
     }

@@ -11,11 +11,18 @@ pub(crate) fn enable(host: &Host, name: &str) -> String {
     }
 }
 
+/// WSL starts systemd only if /etc/wsl.conf asks for it.
+fn is_wsl_without_systemd(host: &Host) -> bool {
+    let first = host.text("/proc/1/comm").ok().flatten();
+    host.is_wsl2() == Ok(true) && first.is_some_and(|name| name.trim() != "systemd")
+}
+
 /// Restarts a service, so that it reads its settings.
 pub(crate) fn restart(host: &Host, name: &str) -> String {
     match host.family() {
         Some(Family::Alpine) => format!("sudo rc-service {name} restart"),
         Some(Family::Void) => format!("sudo sv restart {name}"),
+        _ if is_wsl_without_systemd(host) => format!("sudo service {name} restart"),
         _ => format!("sudo systemctl restart {name}"),
     }
 }

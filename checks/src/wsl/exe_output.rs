@@ -269,16 +269,31 @@ fn offers_itself(answer: &str) -> bool {
 
 /// The error code in a message: `Wsl/Service/…` or `0x80370102`.
 pub fn code(answer: &str) -> Option<&str> {
+    codes(answer).next()
+}
+
+/// All error codes in a message, in their order. A warning that begins with `wsl:` omits `Wsl/Service/`.
+pub fn codes(answer: &str) -> impl Iterator<Item = &str> {
     answer
         .split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | '：'))
         .map(|word| word.trim_matches(['.', ',', ':', '\'', '"']))
-        .find(|word| {
-            let path = word.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("wsl/"));
+        .filter(|word| {
+            let starts =
+                |path: &str| word.get(..path.len()).is_some_and(|start| start.eq_ignore_ascii_case(path));
             let number = word.strip_prefix("0x").is_some_and(|digits| {
-                digits.len() == 8 && digits.starts_with('8') && digits.chars().all(|c| c.is_ascii_hexdigit())
+                digits.len() == 8
+                    && digits.starts_with(['8', 'c', 'C', 'd', 'D'])
+                    && digits.chars().all(|c| c.is_ascii_hexdigit())
             });
-            path || number
+            starts("wsl/") || starts("createinstance/") || number
         })
+}
+
+impl Trouble {
+    /// Whether it is about a disk or rights, which [`start_failure`](super::start_failure) tells apart.
+    pub(crate) fn is_of_disk(self) -> bool {
+        matches!(self, Self::DiskBroken | Self::NeedsRights)
+    }
 }
 
 impl fmt::Display for Trouble {

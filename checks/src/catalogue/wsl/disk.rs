@@ -48,8 +48,9 @@ pub(super) const ROWS: &[Entry] = &[
                 I/O errors or becomes read-only, whatever df reports",
         remedy: Some(
             "free some space on the Windows drive, or move the virtual disk to another with `wsl --manage NAME \
-                --move FOLDER`; space deleted inside WSL is only returned after `wsl --shutdown` and Optimize-VHD, or with \
-                sparseVhd",
+                --move FOLDER`; space deleted inside WSL is only returned after `wsl --shutdown` and, in diskpart as administrator, \
+                `select vdisk file=\"PATH\\ext4.vhdx\"`, `attach vdisk readonly`, `compact vdisk` and `detach vdisk`; Docker Desktop \
+                has a disk of its own, which `docker system prune` empties first",
         ),
         fix: None,
         detects: &["wsl-vhdx-host-full"],

@@ -6,8 +6,9 @@ mod installation;
 mod network;
 mod session;
 mod settings;
+mod start;
 
 use super::Entry;
 
 pub(super) const ROWS: &[&[Entry]] =
-    &[installation::ROWS, gpu::ROWS, settings::ROWS, disk::ROWS, network::ROWS, session::ROWS];
+    &[installation::ROWS, start::ROWS, gpu::ROWS, settings::ROWS, disk::ROWS, network::ROWS, session::ROWS];

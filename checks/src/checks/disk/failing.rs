@@ -92,6 +92,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             let fault = lines.iter().filter_map(|line| fault_of(line)).min().unwrap_or(Fault::Other);
             let kind = space.and_then(|space| space.kind).unwrap_or_default();
             let finding = lines.into_iter().take(3).fold(Finding::new("disk.failing", title), Finding::seen);
+            if host.is_wsl2().unwrap_or(false) {
+                return Ok(vec![of_windows(finding)]);
+            }
             let is_usb = is_of_usb(host, &folder);
             return Ok(vec![with_remedy(host, finding, fault, is_usb, &kind)]);
         }
@@ -205,6 +208,22 @@ fn by_smart(host: &Host, folder: &str, what: &str) -> Option<Finding> {
     })?;
     let title = format!("the disk {disk}, which holds {what}, says itself that it fails");
     Some(Finding::new("disk.failing", title).seen(said))
+}
+
+/// In WSL a disk is a file on a drive of Windows, about whose health Linux knows nothing.
+fn of_windows(finding: Finding) -> Finding {
+    finding
+        .because(
+            "this disk is a file (ext4.vhdx) on a drive of Windows, which is full, was unplugged, or fails: reads and writes then \
+             end with errors, and Linux makes the file system read-only",
+        )
+        .remedy(
+            "copy what matters to another drive; free space on the Windows drive, and shut WSL down; then check that drive in a \
+             Windows terminal as administrator (`chkdsk C: /f`, with its letter) and its health; a disk of WSL on an external \
+             drive should move to an internal one",
+        )
+        .command("powershell.exe -Command \"Get-PhysicalDisk | Get-StorageReliabilityCounter\"")
+        .command("wsl.exe --shutdown")
 }
 
 /// The lines about the disks that hold a folder.

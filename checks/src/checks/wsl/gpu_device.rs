@@ -3,7 +3,7 @@
 //! missing device before a driver that does not respond. The kernel log lines `dxgk … Ioctl failed`
 //! also appear on healthy machines, so they are only evidence if the driver does not respond.
 
-use super::linux_driver;
+use super::{gpu_blocked as blocked, linux_driver};
 use crate::checks::gpu::chosen;
 use crate::checks::{Answer, Check};
 use crate::facts::{Fact, Gpu, Host, NvmlState, nvml_error_text};
@@ -20,7 +20,7 @@ const UNANSWERED: [&str; 2] = ["processes", "power_limit"];
 const WITH_GPU: u32 = 19044;
 
 /// The build of Windows Server 2022; no other Windows has it.
-const SERVER_2022: u32 = 20348;
+pub(super) const SERVER_2022: u32 = 20348;
 
 pub(super) static CHECK: Check = Check {
     question: "Is the GPU available in WSL?",
@@ -97,23 +97,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             let finding = broken_channel(host).into_iter().take(2).fold(finding, Finding::seen);
             Ok(vec![finding.command(super::SHUTDOWN)])
         }
-        NvmlState::Failed(17) => {
-            let title = "Windows denies WSL access to the GPU (NVML error 17)";
-            let finding = Finding::new("wsl.gpu-blocked", title);
-            let finding = match host.windows_build() {
-                Ok(SERVER_2022) => finding
-                    .because(
-                        "this is Windows Server 2022 (build 20348), which does not support GPUs in WSL; \
-                         WSL cannot use cards in TCC mode, such as data center cards, either",
-                    )
-                    .remedy(
-                        "use Windows Server 2025, Windows 11 or Linux; or try the card in WDDM mode: run \
-                         this in a Windows terminal as administrator, then restart Windows",
-                    ),
-                _ => finding,
-            };
-            Ok(vec![finding.command("nvidia-smi.exe -g 0 -dm 0")])
-        }
+        NvmlState::Failed(17) => Ok(vec![blocked::finding(host)]),
         NvmlState::Failed(code) => {
             let title =
                 format!("the Windows NVIDIA driver does not respond in WSL: {}", nvml_error_text(code));

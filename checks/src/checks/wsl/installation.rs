@@ -2,7 +2,8 @@
 //! kernel and the list of distributions. The messages of `wsl.exe` are translated, so its error
 //! codes and table layout are parsed instead.
 
-use super::services;
+use super::start::{self, Said};
+use super::{nested, services};
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -22,6 +23,19 @@ pub(super) static CHECK: Check = Check {
         "wsl.default-is-helper",
         "wsl.new-distributions-one",
         "wsl.windows-old",
+        "wsl.disk-missing",
+        "wsl.disk-broken",
+        "wsl.disk-unusable",
+        "wsl.access-denied",
+        "wsl.start-timeout",
+        "wsl.no-answer",
+        "wsl.network-broken",
+        "wsl.gpu-not-configured",
+        "wsl.vm-crashed",
+        "wsl.no-memory-to-start",
+        "wsl.custom-kernel-missing",
+        "wsl.download-blocked",
+        "wsl.other-account",
     ],
     preflight: false,
     run,
@@ -37,6 +51,10 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(vec![windows_old(old)]);
     }
     let (status, list) = (host.wsl_status(), host.wsl_list());
+    let mut said = start::recorded(host);
+    if inside && let Some(finding) = start::failed_since(host, &said) {
+        return Ok(vec![finding]);
+    }
     if inside && status.is_err() && list.is_err() {
         return Ok(Vec::new());
     }
@@ -48,27 +66,45 @@ fn run(host: &Host, _: &Intent) -> Answer {
     }
     // One of the two is enough.
     if let (Err(why), Err(_)) = (&status, &list) {
+        if let Some(finding) = start::silent(host).or_else(|| start::failed(host, &said)) {
+            return Ok(vec![finding]);
+        }
         return Err(why.clone());
     }
     let (status, list) = (status.ok().flatten().unwrap_or_default(), list.ok().flatten().unwrap_or_default());
+    said.extend(
+        [("wsl.exe --status", &status), ("wsl.exe -l -v", &list)].map(|(line, text)| Said::new(line, text)),
+    );
     if let Some(finding) = services::disabled(host, [&status, &list]) {
         return Ok(vec![finding]);
     }
-    if let Some(finding) = trouble(&status).or_else(|| trouble(&list)) {
+    let distributions = exe_output::distributions(&list);
+    let has_distribution = distributions.iter().any(Distribution::is_usable);
+    let mut findings = if inside { Vec::new() } else { start::setup_failed(host, &said, has_distribution) };
+    let web = start::needs_web_download(host, &said);
+    let fit = |finding: Finding| from_web(in_machine(host, finding), web);
+    if !inside && let Some(finding) = start::failed(host, &said) {
+        return Ok([finding].into_iter().chain(findings).collect());
+    }
+    let of_start = || start::trouble(&said).filter(|_| !inside).and_then(trouble);
+    if let Some(finding) = trouble(&status).or_else(|| trouble(&list)).or_else(of_start) {
+        return Ok([fit(finding)].into_iter().chain(findings).collect());
+    }
+    let unknown = |text: &str| {
+        exe_output::code(text)
+            .filter(|_| distributions.is_empty() && exe_output::trouble(text).is_none())
+            .map(unknown_failure)
+    };
+    if findings.is_empty()
+        && let Some(finding) = unknown(&list).or_else(|| unknown(&status))
+    {
         return Ok(vec![finding]);
     }
-    let distributions = exe_output::distributions(&list);
-    if let Some(code) =
-        exe_output::code(&list).filter(|_| distributions.is_empty() && exe_output::trouble(&list).is_none())
-    {
-        return Ok(vec![unknown_failure(code)]);
-    }
-    let mut findings = Vec::new();
     let status = exe_output::status(&status);
     if let Some(finding) =
         of_distributions(&distributions, status.default_distribution.as_deref(), !list.trim().is_empty())
     {
-        findings.push(finding);
+        findings.push(fit(finding));
     }
     if status.default_version == Some(1) {
         let title = "new Linux distributions are created as WSL 1, which has no GPU support";
@@ -77,6 +113,26 @@ fn run(host: &Host, _: &Intent) -> Answer {
         );
     }
     Ok(findings)
+}
+
+/// The finding, with commands that go past the store where downloads from it are blocked.
+fn from_web(mut finding: Finding, web: bool) -> Finding {
+    for command in finding.remedy.iter_mut().filter(|_| web).flat_map(|remedy| &mut remedy.commands) {
+        *command = match command.as_str() {
+            "wsl.exe --install -d Ubuntu" => "wsl.exe --install --web-download -d Ubuntu".to_owned(),
+            "wsl.exe --update" => "wsl.exe --update --web-download".to_owned(),
+            other => other.to_owned(),
+        };
+    }
+    finding
+}
+
+/// The finding, with another remedy where Windows itself runs in a virtual machine.
+fn in_machine(host: &Host, finding: Finding) -> Finding {
+    match host.guest().filter(|_| finding.id == "wsl.virtualization-off") {
+        Some(guest) => nested::fit(finding, guest),
+        None => finding,
+    }
 }
 
 /// Whatever is installed or set, WSL 2 does not run on it.
@@ -115,7 +171,8 @@ fn trouble(answer: &str) -> Option<Finding> {
             "wsl.virtualization-off",
             &["bcdedit /set hypervisorlaunchtype Auto", "wsl.exe --install --no-distribution"],
         ),
-        Trouble::Damaged => ("wsl.damaged", &["wsl.exe --install --no-distribution"]),
+        // `wsl --install` starts the same installer, which fails in the same way.
+        Trouble::Damaged => ("wsl.damaged", &[]),
         Trouble::FeatureOff => ("wsl.feature-off", &["wsl.exe --install --no-distribution"]),
         Trouble::NotInstalled => return Some(not_installed("WSL is not installed on this PC")),
         Trouble::KernelMissing => ("wsl.kernel-missing", &["wsl.exe --update"]),

@@ -3,10 +3,11 @@
 //! module.
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, Library};
+use crate::facts::{Host, Library, NvmlState};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
+use crate::status::Status;
 
 /// Packages that contain part of the driver; the toolkit is not one of them.
 const DRIVERS: [&str; 10] = [
@@ -21,6 +22,9 @@ const DRIVERS: [&str; 10] = [
     "cuda-drivers",
     "libcuda1",
 ];
+
+/// The driver's tool, which the package nvidia-utils brings.
+const TOOL: &str = "/usr/bin/nvidia-smi";
 
 pub(super) static CHECK: Check = Check {
     question: "Is a Linux driver installed inside WSL?",
@@ -40,7 +44,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         (None, None, Some(file)) => (*file).to_owned(),
         (None, None, None) => {
             host.library("libcuda.so.1")?;
-            return Ok(Vec::new());
+            return Ok(copied_tool(host).into_iter().collect());
         }
     };
     let title = format!("a Linux NVIDIA driver is installed inside WSL: {named}");
@@ -70,6 +74,32 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(vec![finding.command(removal(host, &packages)).command("sudo ldconfig").command(super::SHUTDOWN)])
 }
 
+/// An older guide of NVIDIA for WSL told to copy nvidia-smi there. The copy hides nothing but the newer one.
+fn copied_tool(host: &Host) -> Option<Finding> {
+    if host.exists(TOOL) != Ok(true) || leads_to_windows(host, TOOL) {
+        return None;
+    }
+    let size = |path: &str| host.stat(path).ok().flatten()?.size;
+    if size(TOOL).is_some_and(|here| size(&format!("{}/nvidia-smi", super::LIBRARIES)) == Some(here)) {
+        return None;
+    }
+    let fails = host.nvml_state().is_ok_and(|state| matches!(state, NvmlState::Failed(18)))
+        || host
+            .recorded_texts("nvidia-smi")
+            .iter()
+            .any(|text| ["version mismatch", "Segmentation fault"].iter().any(|words| text.contains(words)));
+    let title = format!("{TOOL} is a copy that belongs to no driver, and hides the one of Windows' driver");
+    let finding = Finding::new("wsl.linux-driver", title)
+        .status(if fails { Status::Warning } else { Status::Info })
+        .because(format!(
+            "somebody copied it from {}, where WSL shows the tool that fits the present Windows driver; an old copy prints \
+             `Driver/library version mismatch` or crashes, while CUDA itself works",
+            super::LIBRARIES
+        ))
+        .remedy(format!("delete the copy: `nvidia-smi` is then the one in {}", super::LIBRARIES));
+    Some(finding.command(format!("sudo rm {TOOL}")))
+}
+
 /// Files that a Linux driver installs.
 struct Traces {
     libraries: Vec<Library>,
@@ -87,13 +117,13 @@ fn traces(host: &Host) -> Traces {
         "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
         "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
         "/usr/lib64/libcuda.so.1",
-        "/usr/bin/nvidia-smi",
     ]
     .into_iter()
     .filter(|path| host.exists(path) == Ok(true) && !leads_to_windows(host, path))
     .collect();
     // Asking the package manager is slow: a live machine is only asked if files suggest a driver.
-    let is_traceless = libraries.is_empty() && files.is_empty() && !host.is_recorded();
+    let has_tool = host.exists(TOOL) == Ok(true) && !leads_to_windows(host, TOOL);
+    let is_traceless = libraries.is_empty() && files.is_empty() && !has_tool && !host.is_recorded();
     let packages = if is_traceless { Vec::new() } else { packages(host) };
     Traces { libraries, files, packages }
 }

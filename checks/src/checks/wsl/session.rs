@@ -2,7 +2,7 @@
 //! screen or an SSH session has no Windows terminal that keeps WSL alive.
 
 use crate::checks::{Answer, Check};
-use crate::facts::Host;
+use crate::facts::{Host, Packages};
 use crate::finding::Finding;
 use crate::intent::Intent;
 
@@ -17,6 +17,8 @@ pub(super) static CHECK: Check = Check {
 const VM_IDLE: i64 = 60_000;
 /// In milliseconds. Who keeps a distribution for an hour without a terminal has thought of it.
 const LONG: i64 = 3_600_000;
+/// The first WSL that starts systemd.
+const WITH_SYSTEMD: [u32; 4] = [0, 67, 6, 0];
 
 fn run(host: &Host, _: &Intent) -> Answer {
     if !super::is_wsl_itself(host)? {
@@ -57,15 +59,64 @@ fn run(host: &Host, _: &Intent) -> Answer {
         // Who switched it off wants no services.
         Ok(Some(_)) if host.wsl_conf_flag("boot", "systemd") == Some(false) => {}
         Ok(Some(name)) if name.trim() != "systemd" => {
-            let title =
-                format!("services are not running: the first process is {}, not systemd", name.trim());
-            findings.push(
-                Finding::new("wsl.no-systemd", title)
-                    .command("printf '[boot]\\nsystemd=true\\n' | sudo tee -a /etc/wsl.conf")
-                    .command(super::SHUTDOWN),
-            );
+            findings.push(without_systemd(host, name.trim()));
         }
         _ => {}
     }
     Ok(findings)
+}
+
+/// The first process is not systemd: it was never asked for, or WSL has not read the request, or there is none.
+fn without_systemd(host: &Host, first: &str) -> Finding {
+    let title = format!("services are not running: the first process is {first}, not systemd");
+    let finding = Finding::new("wsl.no-systemd", title);
+    let is_asked_for = host.wsl_conf_flag("boot", "systemd") == Some(true);
+    if ["/lib/systemd/systemd", "/usr/lib/systemd/systemd"].iter().all(|path| host.exists(path) == Ok(false))
+    {
+        let finding = finding.because("this distribution has no systemd, so that WSL cannot start it");
+        return match host.distribution().ok().and_then(|distribution| distribution.packages()) {
+            Some(Packages::Apt) => finding
+                .remedy(
+                    "install systemd, write `systemd=true` under [boot] in /etc/wsl.conf, then shut WSL down from Windows; or start \
+                     single services with `sudo service NAME start`",
+                )
+                .command("sudo apt install systemd systemd-sysv")
+                .command(super::SHUTDOWN),
+            _ => finding.remedy(
+                "start services with the program of this distribution (such as `sudo service NAME start`), or use a distribution \
+                 with systemd, such as Ubuntu",
+            ),
+        };
+    }
+    if !is_asked_for {
+        let has_section =
+            host.text("/etc/wsl.conf").ok().flatten().is_some_and(|text| text.contains("[boot]"));
+        let command = if has_section {
+            "sudo sed -i 's/^\\[boot\\]/[boot]\\nsystemd=true/' /etc/wsl.conf"
+        } else {
+            "printf '[boot]\\nsystemd=true\\n' | sudo tee -a /etc/wsl.conf"
+        };
+        return finding.command(command).command(super::SHUTDOWN);
+    }
+    let finding = finding.seen("/etc/wsl.conf: [boot] systemd=true");
+    let changed = host.stat("/etc/wsl.conf").ok().flatten().and_then(|stat| stat.modified);
+    if changed.zip(host.boot_time().ok()).is_some_and(|(changed, started)| changed > started) {
+        return finding
+            .because("/etc/wsl.conf was changed after WSL started, and is read when WSL starts")
+            .remedy("shut WSL down from Windows, and start it again")
+            .command(super::SHUTDOWN);
+    }
+    let finding = match host.wsl_versions() {
+        Ok(Some(None)) => {
+            finding.because("WSL is the version built into Windows, which ignores `systemd=true`")
+        }
+        Ok(Some(Some(versions))) if versions.wsl.0 < WITH_SYSTEMD => {
+            finding.because(format!("WSL {} ignores `systemd=true`, which needs 0.67.6", versions.wsl))
+        }
+        _ => finding.because("/etc/wsl.conf asks for systemd, but this WSL did not start it"),
+    };
+    finding
+        .remedy("update WSL in a Windows terminal and shut it down; if systemd still does not start, look at `dmesg`")
+        .command("wsl.exe --update")
+        .command(super::SHUTDOWN)
 }

@@ -3,6 +3,9 @@
 
 use crate::facts::host::Host;
 
+/// Where Windows keeps what the firmware says.
+const BIOS: &str = r"HKLM\HARDWARE\DESCRIPTION\System\BIOS";
+
 /// The kind of a virtual machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guest {
@@ -60,10 +63,24 @@ impl Host {
         self.guest().is_some() || is_xen()
     }
 
-    /// What the firmware says, in lower case.
+    /// What the firmware says, in lower case. Windows keeps it in its registry.
     fn firmware(&self, name: &str) -> String {
-        let text = self.text(&format!("/sys/class/dmi/id/{name}")).ok().flatten();
+        let text = if self.is_windows() == Ok(true) {
+            let value = if name == "sys_vendor" { "SystemManufacturer" } else { "SystemProductName" };
+            self.registry(&format!(r"{BIOS}\{value}")).ok().flatten().or_else(|| self.of_systeminfo(name))
+        } else {
+            self.text(&format!("/sys/class/dmi/id/{name}")).ok().flatten()
+        };
         text.unwrap_or_default().to_lowercase()
+    }
+
+    /// The line of a recorded `systeminfo` in English.
+    fn of_systeminfo(&self, name: &str) -> Option<String> {
+        let label = if name == "sys_vendor" { "System Manufacturer:" } else { "System Model:" };
+        let texts = self.recorded_texts("systeminfo");
+        let line =
+            |text: &String| text.lines().find_map(|line| Some(line.strip_prefix(label)?.trim().to_owned()));
+        texts.iter().find_map(line)
     }
 
     /// The kind of virtual machine that this system is known to be.
@@ -71,7 +88,8 @@ impl Host {
         let (vendor, product) = (self.firmware("sys_vendor"), self.firmware("product_name"));
         if vendor.contains("microsoft") && product.trim() == "virtual machine" {
             // Azure's machines have the names of Hyper-V's, and its agent.
-            let is_azure = self.exists("/var/lib/waagent") == Ok(true);
+            let is_azure =
+                ["/var/lib/waagent", r"C:\WindowsAzure"].iter().any(|path| self.exists(path) == Ok(true));
             return Some(if is_azure { Guest::Cloud("Azure") } else { Guest::HyperV });
         }
         NAMES

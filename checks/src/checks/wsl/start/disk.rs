@@ -1,0 +1,175 @@
+//! The virtual disk of a distribution that Windows or WSL cannot open. Nothing here removes a distribution, which would
+//! delete its disk.
+
+use super::{Said, files};
+use crate::checks::wsl::{SHUTDOWN, edit};
+use crate::facts::Host;
+use crate::finding::Finding;
+use crate::wsl::exe_output;
+use crate::wsl::start_failure::{Failure, Fault};
+
+/// Shows where the disks of all distributions are.
+const FIND: &str = "powershell.exe -Command \"Get-ItemProperty \
+                    HKCU:\\Software\\Microsoft\\Windows\\CurrentVersion\\Lxss\\* | Format-List DistributionName, BasePath\"";
+
+/// The disk of a distribution.
+pub(super) struct Disk {
+    /// Its file, if that is known.
+    pub path: Option<String>,
+    /// The distribution, if that is known.
+    pub name: Option<String>,
+}
+
+impl Disk {
+    /// The disk that an error is about.
+    pub(super) fn of(host: &Host, said: &Said, failure: &Failure<'_>) -> Self {
+        let default = || {
+            let status = host.wsl_status().ok().flatten()?;
+            exe_output::status(&status).default_distribution
+        };
+        let named = said.distribution().map(ToOwned::to_owned);
+        let of_default = match named {
+            None => files::default_disk(host),
+            Some(_) => None,
+        };
+        let path = failure.file.map(ToOwned::to_owned);
+        Self {
+            path: path.or_else(|| of_default.as_ref()?.path.clone()),
+            name: named.or_else(|| of_default?.name).or_else(default),
+        }
+    }
+
+    /// `the disk of Ubuntu, D:\wsl\ext4.vhdx,`
+    fn called(&self) -> String {
+        let of = self.name.as_ref().map_or("a distribution".to_owned(), Clone::clone);
+        match &self.path {
+            Some(path) => format!("the disk of {of} ({path})"),
+            None => format!("the disk of {of} (ext4.vhdx)"),
+        }
+    }
+
+    fn file(&self) -> &str {
+        self.path.as_deref().unwrap_or("<path of ext4.vhdx>")
+    }
+
+    fn drive(&self) -> &str {
+        let letter = self.path.as_deref().and_then(|path| path.get(..2));
+        letter.filter(|drive| drive.ends_with(':')).unwrap_or("C:")
+    }
+
+    /// The finding, with the command that finds the file if it is not known.
+    fn found(&self, finding: Finding) -> Finding {
+        if self.path.is_some() { finding } else { finding.command(FIND) }
+    }
+}
+
+/// What is wrong with the disk.
+pub(super) fn finding(fault: Fault, disk: &Disk) -> Finding {
+    let called = disk.called();
+    let new = |id: &'static str, what: &str| {
+        disk.found(Finding::new(id, format!("WSL cannot start: {called} {what}")))
+    };
+    match fault {
+        Fault::DiskMissing => new("wsl.disk-missing", "does not exist"),
+        Fault::DiskDamaged => check_linux(new("wsl.disk-broken", "has a damaged Linux file system"), disk),
+        Fault::DiskUnreadable => unreadable(new("wsl.disk-broken", "cannot be read by Windows"), disk),
+        Fault::DiskReadOnly => new("wsl.disk-unusable", "is on a write-protected drive")
+            .because("an SSD becomes read-only when it fails; otherwise somebody set the protection")
+            .remedy(
+                "copy ext4.vhdx to another drive, and look at the health of the drive (the command below, or its maker's \
+                 program); if it is healthy, remove the protection with diskpart (`attributes disk clear readonly`)",
+            )
+            .command("powershell.exe -Command \"Get-PhysicalDisk | Get-StorageReliabilityCounter\""),
+        Fault::DiskCompressed => new("wsl.disk-unusable", "is compressed, encrypted or sparse")
+            .because("Windows opens a virtual disk only if NTFS neither compresses nor encrypts its file, nor keeps it sparse")
+            .remedy(
+                "in the Properties of its folder, Advanced, clear `Compress contents` and `Encrypt contents`, for all files \
+                 in it; these commands do the same in a Windows terminal as administrator",
+            )
+            .command(SHUTDOWN)
+            .command(format!("compact.exe /u \"{}\"", disk.file()))
+            .command(format!("fsutil.exe sparse setflag \"{}\" 0", disk.file())),
+        Fault::DiskEncrypted => new("wsl.disk-unusable", "is encrypted by Windows (EFS)")
+            .because("an app that was moved to another drive, or its folder, is encrypted for one user; WSL cannot read that")
+            .remedy(
+                "as the user who owns it, decrypt the file and its folder (Properties, Advanced, clear `Encrypt \
+                 contents`); then set Settings, System, Storage, `Where new content is saved` back to C: before \
+                 installing another distribution",
+            )
+            .command(SHUTDOWN)
+            .command(format!("cipher.exe /d /a \"{}\"", disk.file())),
+        Fault::DiskInUse => new("wsl.disk-unusable", "is in use by another program")
+            .because("Hyper-V, Docker Desktop, diskpart, a backup or a virus scanner has it open")
+            .remedy("close that program, shut WSL down and start it again; if that does not help, restart Windows")
+            .command(SHUTDOWN),
+        _ => new("wsl.disk-unusable", "is on a drive that cannot hold a virtual disk")
+            .because("Windows opens virtual disks on local NTFS or ReFS drives, not on network shares, exFAT or FAT32")
+            .remedy(
+                "copy ext4.vhdx to a local drive with NTFS, and register it there under a new name; keep the old one \
+                 until the new one starts",
+            )
+            .command(SHUTDOWN)
+            .command(r"wsl.exe --import-in-place <new name> C:\wsl\ext4.vhdx"),
+    }
+}
+
+/// A file system that only Linux can check, from another distribution.
+fn check_linux(finding: Finding, disk: &Disk) -> Finding {
+    let another = "wsl.exe -d <another distribution> -u root --exec";
+    finding
+        .command(SHUTDOWN)
+        .command(format!("wsl.exe --mount --vhd \"{}\" --bare", disk.file()))
+        .command(format!("{another} lsblk"))
+        .command(format!("{another} e2fsck -f -y /dev/<disk>"))
+        .command(format!("wsl.exe --unmount \"{}\"", disk.file()))
+}
+
+/// A file that Windows itself cannot read.
+fn unreadable(finding: Finding, disk: &Disk) -> Finding {
+    finding
+        .because("the file system of the Windows drive (NTFS) or the drive itself is damaged; Linux is not at fault")
+        .remedy(
+            "shut WSL down, copy ext4.vhdx to another drive as far as Windows can read it, and check the Windows drive in a \
+             terminal as administrator; look at the health of the drive; if WSL then says that the Linux file system is \
+             damaged, check it with e2fsck from another distribution",
+        )
+        .command(SHUTDOWN)
+        .command(format!("chkdsk {} /f", disk.drive()))
+}
+
+/// Windows does not let WSL open the disk, or a file that `.wslconfig` names.
+pub(super) fn access_denied(host: &Host, disk: &Disk, failure: &Failure<'_>) -> Finding {
+    let config = host.wslconfig().ok();
+    let is_of_user = |value: &str| value.to_ascii_lowercase().contains("users");
+    let own = ["kernelModules", "systemDistro", "kernel"].into_iter().find_map(|key| {
+        let value = config.as_ref()?.value(key).filter(|value| is_of_user(value))?;
+        Some((key, value.to_owned()))
+    });
+    let is_disk = failure.code.contains("Mount") || failure.file.is_some();
+    if let Some((key, value)) = own.filter(|_| !is_disk || failure.code.contains("CreateVm")) {
+        let title = format!("WSL cannot start: it may not open the file of `{key}=` in the folder of a user");
+        let finding = Finding::new("wsl.access-denied", title)
+            .because("some releases of WSL (2.7.1 to 2.7.3) open this file with rights that end at the folder of a user")
+            .seen(format!(".wslconfig: {key}={value}"))
+            .remedy(format!(
+                "update WSL, or move the file to a folder that all users can read, such as C:\\wsl, and change `{key}=` in \
+                 .wslconfig; then shut WSL down"
+            ));
+        let finding = config.as_ref().map_or(finding.clone(), |config| finding.command(edit(host, config)));
+        return finding.command("wsl.exe --update").command(SHUTDOWN);
+    }
+    if !is_disk {
+        return Finding::new("wsl.access-denied", "WSL cannot start: Windows denies its service access to a file")
+            .because("two installations of WSL are mixed, or a virus scanner or a policy blocks the virtual machine")
+            .remedy(
+                "restart Windows; if that does not help, run the installer (.msi) of \
+                 https://github.com/microsoft/WSL/releases as administrator, which repairs WSL and keeps distributions; then \
+                 exclude the folder of WSL in the virus scanner",
+            )
+            .command("shutdown /r /t 0");
+    }
+    let title = format!("WSL cannot start: Windows denies access to {}", disk.called());
+    disk.found(Finding::new("wsl.access-denied", title))
+        .command(SHUTDOWN)
+        .command(format!("icacls.exe \"{}\" /grant \"%USERNAME%:F\"", disk.file()))
+}

@@ -1,0 +1,77 @@
+//! Files without which no distribution starts: those of WSL itself, and the disk of the default distribution.
+
+use super::disk::{self, Disk};
+use super::setup::msi;
+use crate::facts::{Host, PathKind};
+use crate::finding::Finding;
+use crate::wsl::start_failure::Fault;
+
+/// Where the installer puts WSL.
+const FOLDER: &str = r"C:\Program Files\WSL";
+/// What Windows remembers of the user's distributions.
+const LXSS: &str = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Lxss";
+
+/// The finding, if a file is known to be missing.
+pub(super) fn missing(host: &Host) -> Option<Finding> {
+    let is_file =
+        |path: &str| host.stat(path).ok().map(|stat| stat.is_some_and(|stat| stat.kind == PathKind::File));
+    let of_wsl = |name: &str| is_file(&format!("{FOLDER}{name}"));
+    // Without its service it is not the WSL of the installer.
+    if of_wsl(r"\wslservice.exe") == Some(true) {
+        for name in [r"\system.vhd", r"\tools\kernel"] {
+            if of_wsl(name) == Some(false) {
+                return Some(damaged(host, Some(&format!("{FOLDER}{name}"))));
+            }
+        }
+    }
+    let disk = default_disk(host)?;
+    (is_file(disk.path.as_deref()?) == Some(false)).then(|| disk::finding(Fault::DiskMissing, &disk))
+}
+
+/// The disk of the default distribution, if that is one of WSL 2 on a drive with a letter.
+pub(super) fn default_disk(host: &Host) -> Option<Disk> {
+    let value = |path: &str| host.registry(&format!(r"{LXSS}\{path}")).ok().flatten();
+    let id = value("DefaultDistribution")?;
+    let folder = value(&format!(r"{id}\BasePath"))?;
+    if value(&format!(r"{id}\Version"))?.trim() != "2" {
+        return None;
+    }
+    let folder = folder.strip_prefix(r"\\?\").unwrap_or(&folder).trim_end_matches('\\').to_owned();
+    let file = value(&format!(r"{id}\VhdFileName")).unwrap_or_else(|| "ext4.vhdx".to_owned());
+    let has_letter = folder.get(1..3) == Some(r":\");
+    let name = value(&format!(r"{id}\DistributionName"));
+    has_letter.then(|| Disk { path: Some(format!(r"{folder}\{file}")), name })
+}
+
+/// A file of WSL's own installation is missing or damaged.
+pub(super) fn damaged(host: &Host, file: Option<&str>) -> Finding {
+    let title = match file {
+        Some(file) => format!("WSL cannot start: {file}, a file of WSL itself, is missing or damaged"),
+        None => r"WSL cannot start: a file of WSL itself is missing, such as C:\Program Files\WSL\system.vhd"
+            .to_owned(),
+    };
+    let config = host.wslconfig().ok();
+    let own = ["kernel", "systemDistro", "kernelModules"];
+    let own = own.into_iter().find_map(|key| Some((key, config.as_ref()?.value(key)?.to_owned())));
+    let installer = msi(host);
+    let repair = format!(
+        "download {installer} from https://github.com/microsoft/WSL/releases, the installer of exactly the version that is \
+         installed, and repair WSL with it (right click, Repair; or the command below in a Windows terminal as \
+         administrator), then restart Windows; distributions and their files are kept"
+    );
+    let finding = Finding::new("wsl.damaged", title)
+        .because(
+            "an update of WSL was not completed, or another program removed the file; `wsl --status` and `wsl -l -v` do not \
+             need it, so that they look healthy",
+        )
+        .remedy(repair.clone());
+    let finding = match own.filter(|_| file.is_none()) {
+        Some((key, value)) => finding.seen(format!(".wslconfig: {key}={value}")).remedy(format!(
+            "remove `{key}=` from .wslconfig if the file that it names does not exist, and shut WSL down; otherwise {repair}"
+        )),
+        None => finding,
+    };
+    finding
+        .command(format!(r"msiexec.exe /fvamus <folder of the download>\{installer}"))
+        .command("shutdown /r /t 0")
+}

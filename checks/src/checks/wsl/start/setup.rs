@@ -1,0 +1,117 @@
+//! Installing and updating WSL: downloads, the installer, its service, and the account that has the distributions.
+
+use crate::facts::Host;
+use crate::finding::Finding;
+
+/// Policies that keep Windows from its store, or from Microsoft's update servers: value, and when it does.
+const POLICIES: [(&str, &str); 4] = [
+    (r"HKLM\SOFTWARE\Policies\Microsoft\WindowsStore\RemoveWindowsStore", "1"),
+    (r"HKLM\SOFTWARE\Policies\Microsoft\WindowsStore\DisableStoreApps", "1"),
+    (r"HKLM\SOFTWARE\Policies\Microsoft\Windows\WindowsUpdate\DisableWindowsUpdateAccess", "1"),
+    (
+        r"HKLM\SOFTWARE\Policies\Microsoft\Windows\WindowsUpdate\DoNotConnectToWindowsUpdateInternetLocations",
+        "1",
+    ),
+];
+
+/// The policy that blocks downloads, if one is set.
+pub(super) fn policy(host: &Host) -> Option<&'static str> {
+    let is_set =
+        |value: &str, on: &str| host.registry(value).ok().flatten().is_some_and(|set| set.trim() == on);
+    POLICIES.into_iter().find(|(value, on)| is_set(value, on)).map(|(value, _)| value)
+}
+
+/// The name of the installer of the installed version.
+pub(super) fn msi(host: &Host) -> String {
+    let arch = if host.arch().is_ok_and(|arch| arch == "aarch64") { "arm64" } else { "x64" };
+    match host.wsl_versions() {
+        Ok(Some(Some(versions))) => {
+            let [a, b, c, d] = versions.wsl.0;
+            format!("wsl.{a}.{b}.{c}.{d}.{arch}.msi")
+        }
+        _ => format!("wsl.<version>.{arch}.msi"),
+    }
+}
+
+/// A download of `wsl --install` or `wsl --update` failed.
+pub(super) fn download(host: &Host, text: &str, is_list: bool) -> Finding {
+    let title = match is_list {
+        true => "the list of distributions that can be installed cannot be downloaded",
+        false => "WSL cannot be installed or updated: a download of Windows failed",
+    };
+    let finding = Finding::new("wsl.download-blocked", title);
+    let finding = match policy(host) {
+        Some(value) => finding.seen(format!("a policy is set: {value}")),
+        None => finding,
+    };
+    let lower = text.to_ascii_lowercase();
+    let is_name = lower.contains("0x80072ee7") || lower.contains("name_not_resolved");
+    let finding = if is_name && policy(host).is_none() {
+        finding
+            .because("Windows cannot resolve the name of a server: its DNS, a VPN or a provider does not answer for it")
+            .remedy(
+                "connect this PC to the internet, end the VPN, or set another DNS server (such as 1.1.1.1) in Windows' network \
+                 settings; if only the store is blocked, download from the web instead; if raw.githubusercontent.com is blocked \
+                 too, download the .msi of https://github.com/microsoft/WSL/releases and Ubuntu's .wsl file of \
+                 https://releases.ubuntu.com/24.04 on another machine, and install them with `wsl --install --from-file FILE`",
+            )
+    } else {
+        finding
+    };
+    finding.command("wsl.exe --update --web-download").command("wsl.exe --install --web-download -d Ubuntu")
+}
+
+/// The installer (.msi) inside `wsl --update` fails.
+pub(super) fn installer(host: &Host) -> Finding {
+    Finding::new("wsl.damaged", "WSL cannot be installed or updated: its installer fails")
+        .because(
+            "an earlier installation of WSL was not completed, or Windows Installer lost the file from which it was installed",
+        )
+        .remedy(format!(
+            "update from a Windows terminal as administrator; if that fails again, run the installer (.msi) of \
+             https://github.com/microsoft/WSL/releases ({}) as administrator; if that says error 1714, 1612 or 1603, remove \
+             `Windows Subsystem for Linux` with Microsoft's Program Install and Uninstall troubleshooter and the second command, \
+             then run the .msi; distributions are kept",
+            msi(host).replace(&version(host), "<version>")
+        ))
+        .command("wsl.exe --update")
+        .command("powershell.exe -Command \"Get-AppxPackage *WindowsSubsystemForLinux* -AllUsers | Remove-AppxPackage -AllUsers\"")
+}
+
+fn version(host: &Host) -> String {
+    match host.wsl_versions() {
+        Ok(Some(Some(versions))) => versions.wsl.0.map(|part| part.to_string()).join("."),
+        _ => "<version>".to_owned(),
+    }
+}
+
+/// The service of WSL is not installed.
+pub(super) fn service_missing(host: &Host) -> Finding {
+    let file = msi(host);
+    Finding::new("wsl.damaged", "WSL cannot start: its service (WSLService) is not installed")
+        .because("an update of WSL removed its service and did not complete, so that every command fails")
+        .remedy(format!(
+            "remove the remains of WSL's app, run the installer ({file}) of https://github.com/microsoft/WSL/releases as \
+             administrator, and restart Windows; if the installer fails, let Microsoft's Program Install and Uninstall \
+             troubleshooter remove `Windows Subsystem for Linux` first; distributions are kept"
+        ))
+        .command("powershell.exe -Command \"Get-AppxPackage *WindowsSubsystemForLinux* | Remove-AppxPackage\"")
+        .command(format!(r"msiexec.exe /i <folder of the download>\{file}"))
+        .command("shutdown /r /t 0")
+}
+
+/// This program runs in the account of Windows itself, as services and scheduled tasks do.
+pub(super) fn system_account(host: &Host) -> Option<Finding> {
+    let variable = |name: &str| host.env(name).ok().flatten().unwrap_or_default().to_ascii_lowercase();
+    let profile = variable("USERPROFILE");
+    let is_service =
+        profile.contains(r"\system32\config\systemprofile") || profile.contains(r"\serviceprofiles\");
+    let name = variable("USERNAME");
+    (is_service || name == "system" || name.ends_with('$'))
+        .then(|| other_account("an account of Windows itself"))
+}
+
+/// Distributions belong to a user, and this account is another.
+pub(super) fn other_account(which: &str) -> Finding {
+    Finding::new("wsl.other-account", format!("`yolo` runs in {which}, which has no Linux distribution"))
+}
