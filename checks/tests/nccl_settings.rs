@@ -28,6 +28,12 @@ fn several_gpus_in_wsl_get_what_works_there() {
 }
 
 #[test]
+fn uneven_numa_nodes_get_the_older_way_to_share_memory() {
+    assert_eq!(settings("numa-node-without-memory"), ["NCCL_CUMEM_HOST_ENABLE=0"]);
+    assert!(settings("numa-nodes-whole").is_empty());
+}
+
+#[test]
 fn what_the_user_set_is_not_set_again() {
     assert!(settings("two-blackwell-p2p-off").is_empty());
 }

@@ -164,7 +164,7 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Error,
         title: "The loader finds an older CUDA library than libtorch's own",
         cause: "libraries of CUDA call functions of each other that an older release lacks; libtorch then does not load, \
-                with \"undefined symbol: __nvJitLink…\"",
+                with \"undefined symbol: __nvJitLink…\" or \"cublasLt…\", or stops with CUBLAS_STATUS_INVALID_VALUE",
         remedy: Some("remove that library's folder from LD_LIBRARY_PATH, or unset the variable"),
         fix: None,
         detects: &[],

@@ -134,12 +134,29 @@ fn told(host: &Host, gpus: &[Gpu]) -> Vec<(String, String)> {
         let is_pair = name.contains("NVL") || name.contains("PCIe") || name.contains("GH200");
         TELLING.iter().any(|word| name.contains(word)) && !is_pair
     };
-    if host.is_recorded() || !gpus.iter().any(tells) {
+    if host.is_recorded() {
+        return host
+            .recorded_texts("nvidia-smi")
+            .iter()
+            .filter_map(|text| under_heading(text))
+            .take(1)
+            .collect();
+    }
+    if !gpus.iter().any(tells) {
         return Vec::new();
     }
     let query = ["nvidia-smi", "--query-gpu=fabric.state,fabric.status", "--format=csv,noheader"];
     let text = host.command(&query).ok().flatten().map(|output| output.text()).unwrap_or_default();
     text.lines().filter_map(pair).collect()
+}
+
+/// The part of `nvidia-smi -q` below `Fabric`, as people cut it out with grep.
+fn under_heading(text: &str) -> Option<(String, String)> {
+    let mut lines = text.lines().map(str::trim).skip_while(|line| *line != "Fabric").skip(1).take(4);
+    let value =
+        |line: &str, name: &str| Some(line.strip_prefix(name)?.trim().strip_prefix(':')?.trim().to_owned());
+    let state = lines.find_map(|line| value(line, "State"))?;
+    Some((state, lines.find_map(|line| value(line, "Status")).unwrap_or_default()))
 }
 
 /// `In Progress, N/A`
@@ -353,6 +370,8 @@ mod tests {
         assert!(
             !is_unready("Completed", "Success") && !is_unready("N/A", "N/A") && !is_unready("Completed", "")
         );
+        let part = "    Fabric\n        State                    : In Progress\n        Status                   : N/A\n";
+        assert_eq!(under_heading(part), Some(("In Progress".to_owned(), "N/A".to_owned())));
         assert_eq!(pair("In Progress, N/A"), Some(("In Progress".to_owned(), "N/A".to_owned())));
     }
 
@@ -374,7 +393,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_line_is_read(line in "(nvidia-fabric|manager|-|535|\\.|driver interface version |, |\\PC){0,12}") {
-            let _ = (of_line(&line), pair(&line));
+            let _ = (of_line(&line), pair(&line), under_heading(&line));
         }
     }
 }

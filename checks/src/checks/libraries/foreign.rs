@@ -14,7 +14,7 @@ const CUDNN: &str = "libcudnn.so.9";
 const CUDNN_OF_LIBTORCH: [u32; 2] = [9, 19];
 
 /// Libraries of CUDA whose versions follow CUDA's.
-const OF_CUDA: [&str; 5] = ["libnvJitLink", "libcublasLt", "libcublas", "libcudart", "libnvrtc"];
+const OF_CUDA: [&str; 4] = ["libnvJitLink", "libcublasLt", "libcublas", "libcudart"];
 
 /// The libraries that cuDNN 9 consists of, besides the one that loads them.
 const PARTS: [&str; 8] = [

@@ -63,7 +63,7 @@ pub(super) fn find(host: &Host, first: &Library) -> Option<Finding> {
 
 /// One of `cuda-compat`, if it does not work here.
 fn of_compat(host: &Host, first: &Library, driver: Option<&Version>) -> Option<Finding> {
-    let version = version(first);
+    let version = version(first).or_else(|| beside(host, first));
     let is_older = match (&version, driver) {
         (Some(version), Some(driver)) => version.major() < driver.major(),
         _ => false,
@@ -150,6 +150,16 @@ pub(super) fn version(library: &Library) -> Option<Version> {
     let version = of_name.or_else(|| library.version.clone().filter(|version| version.contains('.')))?;
     // A driver has at least three digits before the point.
     Version::find(&version).filter(|version| version.major() >= 100)
+}
+
+/// The version of the only file with one in the folder of a library.
+fn beside(host: &Host, library: &Library) -> Option<Version> {
+    let target = host.link(&library.path).ok().flatten().and_then(|target| library_version(&target));
+    let listed = || {
+        let names = host.folder(folder(library)).ok().flatten().unwrap_or_default();
+        names.iter().filter(|name| name.starts_with("libcuda.so.")).find_map(|name| library_version(name))
+    };
+    Version::find(&target.or_else(listed)?).filter(|version| version.major() >= 100)
 }
 
 /// Whether two versions are one of which the last number may be missing.

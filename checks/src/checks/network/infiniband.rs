@@ -43,7 +43,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     };
     let status = if is_meant(host, port, &list) { Status::Warning } else { Status::Info };
     let finding = if is_library_missing(host) {
-        without_library(host, port)
+        let title = format!("NCCL cannot use the {}: the library {LIBRARY} is missing", named(port));
+        with_library(host, port, title)
+    } else if is_driver_missing(host, port) {
+        let title = format!(
+            "NCCL cannot use the {}: {LIBRARY} is there, but not its driver for these adapters (libmlx5)",
+            named(port)
+        );
+        with_library(host, port, title)
     } else if is_device_missing(host) {
         without_devices(host, port)
     } else if is_closed(host) {
@@ -63,7 +70,27 @@ fn is_meant(host: &Host, port: &InfinibandPort, list: &str) -> bool {
 }
 
 fn is_library_missing(host: &Host) -> bool {
-    host.library(LIBRARY).is_ok_and(|found| found.is_empty())
+    match host.library(LIBRARY) {
+        Ok(found) => found.is_empty(),
+        // A recording may have the loader's list instead.
+        Err(_) => host
+            .recorded_output("ldconfig")
+            .is_some_and(|list| list.contains("libc.so.6") && !list.contains("libibverbs.so")),
+    }
+}
+
+/// Whether the library of the distribution has no driver for adapters of Mellanox, as in images that install it alone. Other
+/// adapters have drivers of many names, and another library has its own list.
+fn is_driver_missing(host: &Host, port: &InfinibandPort) -> bool {
+    const LIST: &str = "/etc/libibverbs.d";
+    let found = host.library(LIBRARY).ok().and_then(|found| found.into_iter().next());
+    let is_of_system = found.is_some_and(|library| {
+        ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"].iter().any(|folder| library.path.starts_with(folder))
+    });
+    let is_listed = |names: Option<Vec<String>>| {
+        names.is_some_and(|names| names.iter().any(|name| name == "mlx5.driver"))
+    };
+    port.adapter.starts_with("mlx5") && is_of_system && host.folder(LIST).is_ok_and(|names| !is_listed(names))
 }
 
 /// The device files of adapters, `uverbs0`, …
@@ -73,6 +100,12 @@ fn device_files(host: &Host) -> Option<Vec<String>> {
 }
 
 fn is_device_missing(host: &Host) -> bool {
+    let says_none = |program: &str| {
+        host.recorded_output(program).is_some_and(|text| text.contains("No IB devices found"))
+    };
+    if says_none("ibv_devinfo") || says_none("ibv_devices") {
+        return true;
+    }
     match device_files(host) {
         Some(names) => names.is_empty(),
         None => host.exists(DEVICES) == Ok(false),
@@ -94,8 +127,7 @@ fn named(port: &InfinibandPort) -> String {
     format!("{kind} adapter {}", port.adapter)
 }
 
-fn without_library(host: &Host, port: &InfinibandPort) -> Finding {
-    let title = format!("NCCL cannot use the {}: the library {LIBRARY} is missing", named(port));
+fn with_library(host: &Host, port: &InfinibandPort, title: String) -> Finding {
     let finding = Finding::new("network.infiniband-unusable", title)
         .seen(format!("port {} of {} is active", port.number, port.adapter));
     let where_to = if host.is_container() { " in the image of this container" } else { "" };

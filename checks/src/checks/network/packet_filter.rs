@@ -109,7 +109,12 @@ fn closing_line(text: &str) -> Option<String> {
     let mut chain = "";
     let mut found = None;
     for line in text.lines().map(str::trim) {
-        let words: Vec<&str> = line.split_whitespace().collect();
+        let mut words: Vec<&str> = line.split_whitespace().collect();
+        // `-v` adds the numbers of packets and bytes, and the interfaces.
+        if words.len() > 8 && words[0].starts_with(|letter: char| letter.is_ascii_digit()) {
+            words.drain(5..7);
+            words.drain(..2);
+        }
         let is_closing = match words[..] {
             ["Chain", name, ..] => {
                 chain = name;
@@ -162,6 +167,8 @@ mod tests {
              -A INPUT -j REJECT --reject-with icmp-host-prohibited\nCOMMIT\n",
             "Chain INPUT (policy ACCEPT)\ntarget prot opt source destination\n\
              REJECT all -- anywhere anywhere reject-with icmp-host-prohibited\n",
+            "Chain INPUT (policy ACCEPT 0 packets, 0 bytes)\n pkts bytes target prot opt in out source destination\n\
+             12 720 REJECT 0 -- * * 0.0.0.0/0 0.0.0.0/0 reject-with icmp-host-prohibited\n",
         ] {
             assert!(closing_line(text).is_some(), "{text}");
         }

@@ -33,6 +33,7 @@ pub(super) fn findings(host: &Host, intent: &Intent) -> Vec<Finding> {
     findings.extend(net(host, &ports));
     findings.extend(topology(host));
     findings.extend(plugin(host, &ports));
+    findings.extend(mismatch(host));
     // Which run it concerns is not known yet.
     if intent.run {
         findings
@@ -225,6 +226,20 @@ fn topology(host: &Host) -> Option<Finding> {
             Some(of) => format!("mount that file into the container, or remove the line from {of}"),
             None => "mount that file into the container, or unset the variable".to_owned(),
         });
+    Some(setting.command(finding))
+}
+
+/// NCCL compares the networks of all machines, unless it is told not to (NVIDIA/nccl#2428).
+fn mismatch(host: &Host) -> Option<Finding> {
+    let setting = set(host, "NCCL_IGNORE_NET_MISMATCH").filter(|setting| setting.value != "0")?;
+    let title = format!(
+        "{} is \"{}\": NCCL does not notice that the machines have different adapters, and hangs",
+        setting.place(),
+        setting.value
+    );
+    let finding = Finding::new("shell.variable-slows", title).remedy(
+        "unset the variable on all machines, and name in NCCL_IB_HCA the adapters that all of them have",
+    );
     Some(setting.command(finding))
 }
 

@@ -1,7 +1,10 @@
 //! The ports of InfiniBand adapters, and of those that speak RoCE, its form on Ethernet. A live host has them in
 //! sysfs; a recording may have the output of `ibstat`, `ibv_devinfo` or `rdma link` instead.
 
+use std::collections::BTreeSet;
+
 use crate::facts::host::Host;
+use crate::facts::question::Section;
 
 /// Where the kernel lists the adapters, in containers too.
 pub(crate) const ADAPTERS: &str = "/sys/class/infiniband";
@@ -50,11 +53,24 @@ impl InfinibandPort {
 impl Host {
     /// The ports of all adapters; empty if there are none, or if they are unknown.
     pub(crate) fn infiniband_ports(&self) -> Vec<InfinibandPort> {
-        let adapters = match self.folder(ADAPTERS) {
-            Ok(adapters) => adapters.unwrap_or_default(),
-            Err(_) => return self.recorded_ports(),
-        };
+        let mut adapters = self.folder(ADAPTERS).ok().flatten().unwrap_or_default();
+        if adapters.is_empty() && self.is_recorded() {
+            adapters = self.adapters_with_files();
+        }
+        if adapters.is_empty() {
+            return self.recorded_ports();
+        }
         adapters.iter().flat_map(|adapter| self.ports_of(adapter)).collect()
+    }
+
+    /// The adapters of which a recording has files, but no list.
+    fn adapters_with_files(&self) -> Vec<String> {
+        let names = self.recorded_names(Section::Files);
+        let of_adapter = |name: &String| {
+            let rest = name.strip_prefix(ADAPTERS)?.strip_prefix('/')?;
+            Some(rest.split('/').next()?.to_owned())
+        };
+        names.iter().filter_map(of_adapter).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     fn ports_of(&self, adapter: &str) -> Vec<InfinibandPort> {
@@ -206,6 +222,16 @@ mod tests {
         assert_eq!(shown(status), ["mlx5_2/1 DOWN Ethernet Some(false)"]);
         let rdma = "link rocep1s0f0/1 state ACTIVE physical_state LINK_UP netdev enp1s0f0np0\n";
         assert_eq!(shown(rdma), ["rocep1s0f0/1 ACTIVE Ethernet Some(true)"]);
+    }
+
+    #[test]
+    fn files_of_adapters_are_a_list_of_them() {
+        let files = serde_json::json!({ "/sys/class/infiniband/mlx5_0/ports/1/state": "4: ACTIVE\n",
+            "/sys/class/infiniband/mlx5_0/ports/1/link_layer": "InfiniBand\n" });
+        let host =
+            Host::from_value(serde_json::json!({ "version": 1, "os": "linux", "files": files })).unwrap().0;
+        let ports = host.infiniband_ports();
+        assert_eq!((ports.len(), ports[0].is_active(), ports[0].is_ethernet()), (1, Some(true), false));
     }
 
     proptest! {
