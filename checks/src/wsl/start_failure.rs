@@ -97,8 +97,7 @@ fn is_of_file_system(text: &str) -> bool {
 /// `Failed to attach disk 'C:\…\ext4.vhdx' to WSL2`; translations keep the file, between quotes of their own.
 fn quoted_file(text: &str) -> Option<&str> {
     let end = [".vhdx", ".vhd"].iter().find_map(|end| Some(text.find(end)? + end.len()))?;
-    let start =
-        text[..end].rfind(|letter| matches!(letter, '\'' | '"' | '«' | '“' | '„' | '「' | '‘' | '\n'))?;
+    let start = text[..end].rfind(['\'', '"', '«', '“', '„', '「', '‘', '\n'])?;
     let file =
         text[start..end].trim_start_matches(|letter: char| !letter.is_ascii_alphabetic() && letter != '\\');
     file.contains('\\').then_some(file)

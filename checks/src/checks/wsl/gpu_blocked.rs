@@ -78,7 +78,7 @@ pub(super) fn finding(host: &Host) -> Finding {
     if blocked.is_empty() { finding.command("nvidia-smi.exe -g 0 -dm 0") } else { finding }
 }
 
-fn is_of_data_center(name: &str) -> bool {
+pub(in crate::checks) fn is_of_data_center(name: &str) -> bool {
     let is_workstation = name.contains("RTX") || name.contains("Quadro") || name.contains("GeForce");
     name.contains("Tesla")
         || !is_workstation && name.split([' ', '-']).any(|word| DATA_CENTER.contains(&word))

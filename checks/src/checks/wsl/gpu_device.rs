@@ -120,7 +120,10 @@ fn state(host: &Host) -> Fact<NvmlState> {
         let said = host.recorded_texts("nvidia-smi").join("\n");
         if said.contains("blocked by the operating system") {
             Ok(NvmlState::Failed(17))
-        } else if said.contains("Failed to initialize NVML") || said.contains("couldn't communicate") {
+        } else if ["Failed to initialize NVML", "couldn't communicate", "Segmentation fault"]
+            .iter()
+            .any(|words| said.contains(words))
+        {
             Ok(NvmlState::Failed(999))
         } else {
             Err(why)

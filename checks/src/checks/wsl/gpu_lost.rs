@@ -20,6 +20,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let is_sign = |line: &&str| line.contains("make_resident") && line.contains("-12");
     let log = host.kernel_log();
     let signs: Vec<&str> = log.as_deref().unwrap_or_default().lines().filter(is_sign).collect();
+    // The error is -75 (EOVERFLOW), after hundreds of programs with CUDA (microsoft/WSL#41176).
+    let is_full = |line: &&str| line.contains("reserve_gpu_va") && line.contains("-75");
+    let full: Vec<&str> = log.as_deref().unwrap_or_default().lines().filter(is_full).collect();
     let gpus = host.gpus().unwrap_or_default();
     let lost = gpus.iter().find_map(|gpu| Some((gpu.place(), gpu.lost()?)));
     let finding = match (lost, signs.last()) {
@@ -52,6 +55,24 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                     "close programs that hold the GPU's memory, in Windows too, and train with a smaller --batch; restart \
                      Windows only if CUDA fails in a new program as well",
                 )
+        }
+        (None, None) if !full.is_empty() => {
+            let title =
+                "WSL has no GPU address space left: CUDA fails with out of memory although the GPU has room";
+            let finding = Finding::new("wsl.gpu-lost", title)
+                .status(Status::Warning)
+                .because(
+                    "WSL's GPU device (dxg) does not give back all address space of programs that end, and after some hundred \
+                     programs with CUDA none is left",
+                )
+                .remedy(
+                    "shut WSL down from Windows between long series of runs, and update WSL; remove expandable_segments from \
+                     PYTORCH_CUDA_ALLOC_CONF",
+                )
+                .command(super::SHUTDOWN);
+            return Ok(vec![
+                full.iter().rev().take(2).fold(finding, |finding, line| finding.seen(line.trim())),
+            ]);
         }
         // Users may not be allowed to read the kernel log; a GPU that responds is not lost.
         (None, None) => return Ok(Vec::new()),

@@ -7,7 +7,7 @@ mod config_misplaced;
 mod config_values;
 mod data;
 pub(in crate::checks) mod disk;
-mod gpu_blocked;
+pub(in crate::checks) mod gpu_blocked;
 mod gpu_device;
 mod gpu_lost;
 mod host;

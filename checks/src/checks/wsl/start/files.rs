@@ -1,6 +1,7 @@
 //! Files without which no distribution starts: those of WSL itself, and the disk of the default distribution.
 
 use super::disk::{self, Disk};
+use super::machine;
 use super::setup::msi;
 use crate::facts::{Host, PathKind};
 use crate::finding::Finding;
@@ -24,8 +25,22 @@ pub(super) fn missing(host: &Host) -> Option<Finding> {
             }
         }
     }
+    if let Some(finding) = of_config(host) {
+        return Some(finding);
+    }
     let disk = default_disk(host)?;
     (is_file(disk.path.as_deref()?) == Some(false)).then(|| disk::finding(Fault::DiskMissing, &disk))
+}
+
+/// A file that `.wslconfig` names.
+fn of_config(host: &Host) -> Option<Finding> {
+    let config = host.wslconfig().ok()?;
+    let (key, value) = ["kernel", "kernelModules", "systemDistro"].into_iter().find_map(|key| {
+        let value = config.value(key).map(str::trim).filter(|value| !value.is_empty())?;
+        let is_lost = value.get(1..3) == Some(r":\") && host.stat(value) == Ok(None);
+        is_lost.then_some((key, value))
+    })?;
+    Some(machine::custom_kernel(host, key, Some(value)))
 }
 
 /// The disk of the default distribution, if that is one of WSL 2 on a drive with a letter.

@@ -30,7 +30,10 @@ pub(super) fn finding(host: &Host, failure: &Failure<'_>) -> Finding {
             };
             finding.command(SHUTDOWN)
         }
-        Fault::CustomKernel => custom_kernel(host),
+        Fault::CustomKernel => {
+            let kernel = host.wslconfig().ok().and_then(|config| Some(config.value("kernel")?.to_owned()));
+            custom_kernel(host, "kernel", kernel.as_deref())
+        }
         Fault::Logon => Finding::new(
             "wsl.damaged",
             "WSL cannot start: virtual machines may not log on to this PC as a service",
@@ -79,16 +82,16 @@ fn other(code: &str) -> Finding {
         .command("wsl.exe --update")
 }
 
-fn custom_kernel(host: &Host) -> Finding {
-    let config = host.wslconfig().ok();
-    let value = config.as_ref().and_then(|config| config.value("kernel"));
+/// A file of `.wslconfig` that does not exist.
+pub(super) fn custom_kernel(host: &Host, key: &str, value: Option<&str>) -> Finding {
     let title = match value {
         Some(value) => {
-            format!("WSL cannot start: `kernel={value}` in .wslconfig names a file that does not exist")
+            format!("WSL cannot start: `{key}={value}` in .wslconfig names a file that does not exist")
         }
         None => "WSL cannot start: the kernel that .wslconfig names does not exist".to_owned(),
     };
     let finding = Finding::new("wsl.custom-kernel-missing", title);
+    let config = host.wslconfig().ok();
     match &config {
         Some(config) => finding.command(edit(host, config)),
         None => finding,

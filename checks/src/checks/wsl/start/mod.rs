@@ -98,7 +98,9 @@ pub(super) fn recorded(host: &Host) -> Vec<Said> {
 
 /// Why no distribution starts. Troubles of the whole PC, such as virtualization, have their own words.
 pub(super) fn failed(host: &Host, said: &[Said]) -> Option<Finding> {
-    if let Some(finding) = setup::system_account(host) {
+    let list = host.wsl_list().ok().flatten().unwrap_or_default();
+    let has_distribution = exe_output::distributions(&list).iter().any(exe_output::Distribution::is_usable);
+    if !has_distribution && let Some(finding) = setup::system_account(host) {
         return Some(finding);
     }
     let of_start = said.iter().find_map(|said| {
