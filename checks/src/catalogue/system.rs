@@ -140,6 +140,41 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["systemd-removeipc"],
     },
     Entry {
+        id: "system.session-kill",
+        area: Area::System,
+        status: Status::Warning,
+        title: "Logging out ends a run",
+        cause: "systemd is set to end what a session started when it closes (KillUserProcesses), and a connection that breaks \
+                closes it too",
+        remedy: Some(
+            "let your processes outlive the session, and start tmux outside of it; or run in a job, or ask the administrator",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "system.cpu-time",
+        area: Area::System,
+        status: Status::Warning,
+        title: "The limit on CPU time is low",
+        cause: "the kernel ends a process that has used so much CPU time (`CPU time limit exceeded`); that of all threads of a \
+                rank counts, so eight of them use an hour in minutes",
+        remedy: Some("raise the limit in the shell that starts the run"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "system.file-size",
+        area: Area::System,
+        status: Status::Warning,
+        title: "The limit on the size of files is low",
+        cause: "the kernel ends a process that makes a file larger than this (`File size limit exceeded`): a checkpoint or a \
+                download",
+        remedy: Some("raise the limit in the shell that starts the run"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "system.numa",
         area: Area::System,
         status: Status::Warning,

@@ -5,6 +5,7 @@
 
 mod arch;
 pub(crate) mod build_module;
+pub(crate) mod device_group;
 pub(crate) mod fit;
 pub(crate) mod generation;
 pub(crate) mod gpus_of_job;
@@ -12,6 +13,7 @@ pub(crate) mod install_driver;
 pub(crate) mod kernel_headers;
 pub(crate) mod lxc;
 pub(crate) mod more_memory;
+pub(crate) mod rented;
 pub(crate) mod restart;
 pub(crate) mod service;
 pub(crate) mod start_container;

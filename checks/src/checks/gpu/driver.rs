@@ -9,6 +9,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Family, Host, NvmlState, Place, Stat, Version};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::device_group;
 use crate::remedies::install_driver::{advice, install};
 use crate::remedies::restart::{restart, restart_container};
 use crate::remedies::upgrade;
@@ -299,13 +300,11 @@ fn forbidden(host: &Host) -> Finding {
     }
     let title = "this user may not use the NVIDIA driver: no permission for its device files";
     let finding = Finding::new("gpu.driver-silent", title);
-    let finding = match closed.and_then(|stat| Some((stat.mode?, stat.gid?))) {
+    let finding = match closed.as_ref().and_then(|stat| Some((stat.mode.clone()?, stat.gid?))) {
         Some((mode, group)) => finding.seen(format!("/dev/nvidiactl has mode {mode} and group {group}")),
         None => finding,
     };
-    finding
-        .remedy("add yourself to the group that owns /dev/nvidiactl, then log in again")
-        .command("sudo usermod -aG $(stat -c %G /dev/nvidiactl) $USER")
+    device_group::join(host, finding, "/dev/nvidiactl", closed.as_ref())
 }
 
 /// The mode of the device file lets everybody use it, so a policy forbids it: SELinux, which labels the

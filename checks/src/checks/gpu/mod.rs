@@ -24,6 +24,7 @@ pub(in crate::checks) mod peer_access;
 pub(in crate::checks) mod processes;
 mod run_gpus;
 mod throttling;
+mod uvm_closed;
 mod virtual_gpu;
 mod visible_devices;
 mod windows_host;

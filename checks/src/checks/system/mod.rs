@@ -6,6 +6,7 @@ mod cpu;
 mod cpu_busy;
 pub(super) mod leftovers;
 mod limits;
+mod logind;
 mod numa;
 mod platform;
 mod raise_limit;
