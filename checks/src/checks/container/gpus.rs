@@ -108,6 +108,8 @@ fn missing(host: &Host, intent: &Intent, container: Container, has_device: Optio
             );
     }
     let finding = start_with(host, finding, Start::Gpus(intent.devices.len()));
+    // On a rented machine, the service sets the variable.
+    let switch = switch.filter(|_| host.rental().is_none());
     match switch.filter(|value| matches!(value.as_str(), "void" | "none")) {
         Some(value) => finding.seen(format!("NVIDIA_VISIBLE_DEVICES={value} switches the GPUs off")).remedy(
             "start the container with access to the GPUs, and remove NVIDIA_VISIBLE_DEVICES or set it to `all`",
