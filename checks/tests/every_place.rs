@@ -139,7 +139,8 @@ fn is_placed(recording: &Value) -> bool {
 
 /// Where a recorded machine is; `None` for one that is in two places at once, such as a job in a container.
 fn place_of(host: &Host) -> Option<&'static str> {
-    if host.job().is_some() {
+    // A service that rents containers has remedies of its own.
+    if host.job().is_some() || host.rental().is_some() {
         return None;
     }
     Some(match host.place() {
@@ -151,6 +152,7 @@ fn place_of(host: &Host) -> Option<&'static str> {
         Place::Lxc => "lxc",
         Place::Pod => "pod",
         Place::Apptainer => "apptainer",
+        Place::Enroot => "enroot",
         Place::Colab => "colab",
         Place::Kaggle => "kaggle",
         Place::Mac => "macos",
@@ -323,6 +325,11 @@ const REVIEWED: &[(&str, &str)] = &[
     ("apt purge ", "only the driver's libraries inside a container, which come from the host; apt asks"),
     ("rm /etc/ld.so.conf.d/", "a line for the loader in an image, which names a folder that breaks CUDA"),
     ("sudo rm /etc/ld.so.conf.d/", "the same on a machine; the package cuda-compat writes it anew"),
+    (
+        "sudo snap remove docker",
+        "the remedy says what it removes; snapd keeps a copy of the snap's data for a month",
+    ),
+    ("systemctl --user restart docker", "a service that has to read changed settings"),
     ("kill ", "only ranks of this user whose supervisor is gone"),
     ("sudo reboot", "last, on the user's own machine; a run there has not started"),
     ("sudo shutdown -c", "cancels a shutdown that is scheduled; the machine goes on"),

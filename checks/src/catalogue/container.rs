@@ -32,6 +32,29 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["docker-cgroup-lost"],
     },
     Entry {
+        id: "container.shared-gpu",
+        area: Area::Container,
+        status: Status::Info,
+        title: "The container has a part of a GPU",
+        cause: "the platform loads a library before CUDA (HAMi's libvgpu) that limits memory and computing time, so a run has \
+                less of both than the card; its answers about memory can be wrong, and it breaks calls that NCCL makes",
+        remedy: Some("nothing for one GPU, except that --batch has to fit into the part of the memory"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "container.threads-blocked",
+        area: Area::Container,
+        status: Status::Error,
+        title: "The container forbids threads",
+        cause: "Docker before 20.10.10, and runtimes as old, filter a system call with which images of Ubuntu 22.04, Debian 12, \
+                Fedora 35 or later start threads (clone3): programs fail with `can't start new thread` or `pthread_create \
+                failed: Operation not permitted`, although no limit is reached",
+        remedy: Some("update the runtime on the host, or start the container without the filter"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "container.cdi-stale",
         area: Area::Container,
         status: Status::Error,
@@ -70,6 +93,30 @@ pub(super) const ROWS: &[Entry] = &[
         ),
         fix: None,
         detects: &["docker-no-toolkit"],
+    },
+    Entry {
+        id: "container.no-cgroups",
+        area: Area::Container,
+        status: Status::Info,
+        title: "NVIDIA's setting no-cgroups does not fit this Docker",
+        cause: "with `no-cgroups = true`, as only a Docker without root needs it, containers get the device files of the \
+                GPUs and may not use them: NVML fails with `Unknown Error` in each of them from its first second",
+        remedy: Some(
+            "nothing if you train outside containers; otherwise set no-cgroups to false and restart Docker",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "container.cdi-missing",
+        area: Area::Container,
+        status: Status::Info,
+        title: "Podman does not find the GPUs",
+        cause: "`--device nvidia.com/gpu=all` needs a CDI specification, which NVIDIA's toolkit writes; without it Podman \
+                fails with `unresolvable CDI devices` or `stat nvidia.com/gpu=all: no such file or directory`",
+        remedy: Some("nothing if you train outside containers; otherwise write the specification"),
+        fix: None,
+        detects: &[],
     },
     Entry {
         id: "container.numa-blocked",

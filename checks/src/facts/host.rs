@@ -275,6 +275,16 @@ impl Host {
         self.one(Section::Interfaces)
     }
 
+    /// Whether this process can start a thread; the inner `Err` says why not.
+    pub fn can_start_threads(&self) -> Fact<Result<(), String>> {
+        let answer = self.raw(Question::one(Section::Threads), None)?;
+        match answer::error(&answer) {
+            Some(why) => Ok(Err(why)),
+            None if answer == Value::Bool(true) => Ok(Ok(())),
+            None => Err(Unknown::because("the answer about threads does not have the documented form")),
+        }
+    }
+
     /// Processes that may belong to a run of ours, and those stuck in the kernel.
     pub fn processes(&self) -> Fact<Vec<Process>> {
         self.one(Section::Processes)

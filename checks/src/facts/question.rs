@@ -29,6 +29,8 @@ pub enum Section {
     Interfaces,
     /// Processes that may belong to a run, and those stuck in the kernel.
     Processes,
+    /// Whether a program can start threads.
+    Threads,
     /// Contents of files.
     Files,
     /// The first bytes of files that are too large to read whole.
@@ -61,7 +63,7 @@ pub enum Section {
 
 impl Section {
     /// All sections, in the order of a recording.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Os,
         Self::Arch,
         Self::Time,
@@ -73,6 +75,7 @@ impl Section {
         Self::Listening,
         Self::Interfaces,
         Self::Processes,
+        Self::Threads,
         Self::Files,
         Self::Heads,
         Self::Tails,
@@ -103,6 +106,7 @@ impl Section {
             Self::Listening => "listening",
             Self::Interfaces => "interfaces",
             Self::Processes => "processes",
+            Self::Threads => "threads",
             Self::Files => "files",
             Self::Heads => "heads",
             Self::Tails => "tails",
@@ -160,6 +164,7 @@ impl fmt::Display for Question {
             Section::Listening => f.write_str("the listening ports"),
             Section::Interfaces => f.write_str("the network interfaces"),
             Section::Processes => f.write_str("the running processes"),
+            Section::Threads => f.write_str("whether threads can be started"),
             Section::Files => write!(f, "the contents of {name}"),
             Section::Heads => write!(f, "the first bytes of {name}"),
             Section::Tails => write!(f, "the last bytes of {name}"),

@@ -3,7 +3,7 @@
 //! for its host; in a batch job or a pod they are for whoever administers the node; and on a notebook
 //! service they are for nobody. What remains is what this user can type here.
 
-use crate::facts::{Family, Host, Job, Place};
+use crate::facts::{Family, Host, Job, Place, Rental};
 use crate::finding::{Finding, Remedy};
 
 /// What changes files of this system only, so that root in a container can do it.
@@ -80,10 +80,16 @@ fn others(host: &Host) -> Others {
     if let Some(job) = host.job() {
         return Others::Node(Some(job));
     }
+    // The administrator of a hub can be asked; a service cannot.
+    match host.rental() {
+        Some(Rental::JupyterHub) => return Others::Node(None),
+        Some(rental) => return Others::Service(rental.name()),
+        None => {}
+    }
     match host.place() {
         Place::Docker | Place::DockerInWsl | Place::Podman | Place::Lxc => Others::Host,
         Place::Pod => Others::NodeOfPod,
-        Place::Apptainer => Others::Node(None),
+        Place::Apptainer | Place::Enroot => Others::Node(None),
         Place::Colab => Others::Service("Colab"),
         Place::Kaggle => Others::Service("Kaggle"),
         Place::Machine | Place::Wsl | Place::Windows | Place::Mac => Others::None,

@@ -5,6 +5,7 @@
 
 mod arch;
 pub(crate) mod build_module;
+pub(crate) mod device_group;
 mod failed_build;
 pub(crate) mod fit;
 pub(crate) mod generation;
@@ -18,6 +19,7 @@ pub(crate) mod lxc;
 pub(crate) mod more_memory;
 pub(crate) mod old_card;
 pub(crate) mod power_cycle;
+pub(crate) mod rented;
 pub(crate) mod restart;
 pub(crate) mod service;
 pub(crate) mod signing_key;

@@ -1,7 +1,7 @@
 //! Restarting what has to be restarted. A container, a pod, a notebook or a batch job cannot restart the
 //! machine that it runs on: its user starts another one, or asks those who administer the machine.
 
-use super::lxc;
+use super::{lxc, rented};
 use crate::facts::{Guest, Host, Job, Place};
 use crate::finding::Finding;
 
@@ -12,13 +12,19 @@ pub(crate) fn restart(host: &Host, finding: Finding) -> Finding {
     if let Some(job) = host.job() {
         return of_job(job, finding);
     }
+    if let Some(rental) = host.rental() {
+        return rented::restart(rental, finding);
+    }
     match host.place() {
         Place::Machine | Place::Mac => finding.command("sudo reboot"),
         Place::Windows => finding.command("shutdown /r /t 0"),
         Place::Wsl => finding.command("wsl.exe --shutdown"),
-        Place::Docker | Place::DockerInWsl | Place::Podman | Place::Lxc | Place::Apptainer => {
-            finding.remedy("have the machine restarted that this container runs on")
-        }
+        Place::Docker
+        | Place::DockerInWsl
+        | Place::Podman
+        | Place::Lxc
+        | Place::Apptainer
+        | Place::Enroot => finding.remedy("have the machine restarted that this container runs on"),
         Place::Pod | Place::Colab | Place::Kaggle => restart_container(host, finding),
     }
 }
@@ -26,6 +32,9 @@ pub(crate) fn restart(host: &Host, finding: Finding) -> Finding {
 /// The finding, with the way to start this container anew, which gives it the present libraries and device
 /// files of its host.
 pub(crate) fn restart_container(host: &Host, finding: Finding) -> Finding {
+    if let Some(rental) = host.rental() {
+        return rented::restart(rental, finding);
+    }
     let name = host.hostname().ok().filter(|name| !name.is_empty()).unwrap_or("<container>".to_owned());
     match host.place() {
         Place::Docker | Place::DockerInWsl => {
@@ -39,7 +48,9 @@ pub(crate) fn restart_container(host: &Host, finding: Finding) -> Finding {
         ),
         Place::Colab => finding.remedy("in the notebook's menu: Runtime, Disconnect and delete runtime"),
         Place::Kaggle => finding.remedy("in the notebook's menu: Run, Restart & clear session"),
-        Place::Apptainer | Place::Machine | Place::Wsl | Place::Windows | Place::Mac => finding,
+        Place::Apptainer | Place::Enroot | Place::Machine | Place::Wsl | Place::Windows | Place::Mac => {
+            finding
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Starting a container in another way: the option of the program that starts containers of this kind. A
 //! notebook service starts its own, so its user chooses another kind of session at most.
 
-use super::lxc;
+use super::{lxc, rented};
 use crate::facts::{Host, Place};
 use crate::finding::Finding;
 
@@ -30,23 +30,55 @@ pub(crate) enum Start {
 
 /// The finding, with the way to start this container with `what`.
 pub(crate) fn start_with(host: &Host, finding: Finding, what: Start) -> Finding {
+    if let Some(rental) = host.rental() {
+        return rented::start_with(rental, finding, what);
+    }
     let docker = docker_option(what);
     match host.place() {
-        Place::Docker | Place::DockerInWsl => finding.command(format!("docker run {docker} …")),
+        Place::Docker | Place::DockerInWsl => of_docker(host, finding, what, &docker),
         Place::Podman => of_podman(finding, what, &docker),
         Place::Apptainer => of_apptainer(finding, what),
-        Place::Pod => of_pod(finding, what),
+        Place::Enroot => of_enroot(finding, what),
+        Place::Pod => of_pod(host, finding, what),
         Place::Lxc => of_lxc(host, finding, what),
         Place::Colab if matches!(what, Start::Gpus(_) | Start::Libraries) => {
-            finding.remedy("choose a GPU in the notebook's menu: Runtime, Change runtime type")
+            finding.remedy(
+                "choose a GPU in the notebook's menu: Runtime, Change runtime type; if Colab offers none, the free quota is used \
+                 up: wait up to a day, or buy compute units",
+            )
         }
         Place::Kaggle if matches!(what, Start::Gpus(_) | Start::Libraries) => {
-            finding.remedy("choose a GPU in the notebook's menu: Settings, Accelerator")
+            finding.remedy(
+                "choose a GPU in the notebook's menu: Settings, Accelerator; if it offers none, the quota of this week is used \
+                 up, or the account's phone number is not verified",
+            )
         }
         Place::Colab | Place::Kaggle => {
             finding.remedy("nothing: the service decides this, so a run has to do with what there is")
         }
         Place::Machine | Place::Wsl | Place::Windows | Place::Mac => finding,
+    }
+}
+
+/// VS Code starts its containers itself, with the options that a file names, and Compose those of its services.
+fn of_docker(host: &Host, finding: Finding, what: Start, docker: &str) -> Finding {
+    let is_set = |name: &&str| host.env(name).is_ok_and(|value| value.is_some());
+    if ["REMOTE_CONTAINERS", "REMOTE_CONTAINERS_IPC", "DEVCONTAINER"].iter().any(is_set) {
+        let options: Vec<String> = docker.split(' ').map(|option| format!("\"{option}\"")).collect();
+        return finding
+            .remedy(
+                "add the options to devcontainer.json, and choose `Dev Containers: Rebuild Container` in VS Code; if the \
+                 container does not start then, its host lacks the NVIDIA Container Toolkit",
+            )
+            .command(format!("\"runArgs\": [{}]", options.join(", ")));
+    }
+    let finding = finding.command(format!("docker run {docker} …"));
+    match what {
+        Start::Gpus(_) => finding.command(
+            "deploy: { resources: { reservations: { devices: [{ driver: nvidia, count: all, capabilities: [gpu] }] } } }  \
+             # in a compose file",
+        ),
+        _ => finding,
     }
 }
 
@@ -134,7 +166,27 @@ fn of_apptainer(finding: Finding, what: Start) -> Finding {
     }
 }
 
-fn of_pod(finding: Finding, what: Start) -> Finding {
+/// Enroot mounts cards and libraries only if this variable says so, which images for CUDA set by themselves.
+fn of_enroot(finding: Finding, what: Start) -> Finding {
+    const VARIABLES: &str = "NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility";
+    match what {
+        Start::Gpus(_) | Start::Libraries => finding
+            .because(
+                "Enroot mounts the driver of the node only if NVIDIA_VISIBLE_DEVICES is set, as images for CUDA do by \
+                 themselves and plain images do not",
+            )
+            .remedy("set the variables when the container is started, in the job or with Enroot alone")
+            .command(format!("{VARIABLES} srun --gres=gpu:1 --container-image=… …"))
+            .command("enroot start --env NVIDIA_VISIBLE_DEVICES=all --env NVIDIA_DRIVER_CAPABILITIES=compute,utility …"),
+        Start::LockedMemory => finding.command("ulimit -l unlimited"),
+        Start::Infiniband => finding
+            .remedy("set MELLANOX_VISIBLE_DEVICES=all when the container is started, which mounts the adapters of the node")
+            .command("MELLANOX_VISIBLE_DEVICES=all srun --container-image=… …"),
+        Start::Numa | Start::HostNetwork | Start::Memory(_) | Start::Cores(_) | Start::Mps => finding,
+    }
+}
+
+fn of_pod(host: &Host, finding: Finding, what: Start) -> Finding {
     match what {
         Start::Gpus(_) | Start::Libraries => {
             let count = if let Start::Gpus(count) = what { count.max(1) } else { 1 };
@@ -142,6 +194,11 @@ fn of_pod(finding: Finding, what: Start) -> Finding {
                 .remedy("request GPUs in the pod's container (resources.limits), on a node with NVIDIA's device plugin")
                 .command(format!("resources: {{ limits: {{ nvidia.com/gpu: {count} }} }}"))
         }
+        // A capability of the container is one of its root only.
+        Start::LockedMemory if host.user().is_ok_and(|user| user.uid.is_some_and(|uid| uid != 0)) => finding.remedy(
+            "raise the limit of the node's container runtime (`LimitMEMLOCK=infinity` of containerd.service); the capability \
+             IPC_LOCK alone does not help a container whose user is not root",
+        ),
         Start::LockedMemory => finding
             .remedy("raise the limit of the node's container runtime, or add the capability to the container")
             .command("securityContext: { capabilities: { add: [IPC_LOCK] } }"),

@@ -203,6 +203,17 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["uvm-device-missing"],
     },
     Entry {
+        id: "gpu.uvm-closed",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "CUDA's device file may not be opened",
+        cause: "nvidia-smi only needs /dev/nvidiactl, but CUDA also needs /dev/nvidia-uvm; if it may not be opened, \
+                programs fail with `CUDA unknown error` or `no CUDA-capable device is detected`",
+        remedy: Some("allow this user, container or service to use the file"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "gpu.uvm-kaslr",
         area: Area::Gpu,
         status: Status::Error,

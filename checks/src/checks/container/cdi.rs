@@ -17,7 +17,7 @@ pub(super) static CHECK: Check = Check {
 };
 
 /// Where specifications are; the second is written anew at each start.
-const FOLDERS: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
+pub(super) const FOLDERS: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
 const UVM: &str = "/dev/nvidia-uvm";
 /// Where WSL shows the packages of Windows drivers.
 const WINDOWS_DRIVERS: &str = "/usr/lib/wsl/drivers";

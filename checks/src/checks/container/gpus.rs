@@ -5,7 +5,7 @@
 use crate::checks::gpu::pci;
 use crate::checks::libraries::{driver_folder, libcuda};
 use crate::checks::{Answer, Check};
-use crate::facts::{Container, Host, NvmlState, Place, Variant, nvml_error_text};
+use crate::facts::{Container, Host, NvmlState, Place, RUNTIME_CONFIG, Variant, nvml_error_text};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::restart::restart_container;
@@ -19,15 +19,16 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// The device file of the first GPU.
-const DEVICE: &str = "/dev/nvidia0";
+/// Where the device plugin of a cluster mounts the names of a pod's cards, if it does not use the variable.
+const OF_PLUGIN: &str = "/var/run/nvidia-container-devices";
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     if host.os()? != "linux" {
         return Ok(Vec::new());
     }
     let Some(container) = host.container()? else { return Ok(Vec::new()) };
-    let has_device = host.exists(DEVICE).ok();
+    let device = host.card_file();
+    let has_device = device.as_ref().ok().map(Option::is_some);
     let state = match host.nvml_state() {
         Ok(state) => state,
         // Without a device file NVML has nothing to report.
@@ -37,7 +38,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     match state {
         // The driver check reports version mismatches and missing permissions.
         NvmlState::Ready | NvmlState::Failed(18 | 4) => Ok(Vec::new()),
-        NvmlState::Failed(code) if has_device.unwrap_or(code == 999) => Ok(vec![lost(host, code)]),
+        NvmlState::Failed(code) if has_device.unwrap_or(code == 999) => {
+            Ok(vec![lost(host, code, device.ok().flatten())])
+        }
         // The check of libcuda reports libraries that are missing, and those that are there, but not found.
         NvmlState::NoLibrary if !intent.cpu && libcuda::is_left_out(host) => Ok(Vec::new()),
         NvmlState::NoLibrary if driver_folder::unsearched(host).is_some() => Ok(Vec::new()),
@@ -45,22 +48,42 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
 }
 
-fn lost(host: &Host, code: i64) -> Finding {
+fn lost(host: &Host, code: i64, device: Option<String>) -> Finding {
     let title = format!("this container lost its GPUs: {}", nvml_error_text(code));
-    let finding =
-        Finding::new("container.gpus-lost", title).seen(format!("{DEVICE} exists but cannot be used"));
+    let finding = Finding::new("container.gpus-lost", title);
+    let finding = device
+        .map(|device| format!("{device} exists but cannot be used"))
+        .into_iter()
+        .fold(finding, Finding::seen);
     let finding = restart_container(host, finding);
-    // A service restarts its own machines, and Apptainer's containers have no devices of their own.
-    if matches!(host.place(), Place::Colab | Place::Kaggle | Place::Apptainer) {
-        return finding;
-    }
+    let finding = match host.place() {
+        // A service restarts its own machines, and Apptainer's containers have no devices of their own.
+        Place::Colab | Place::Kaggle | Place::Apptainer | Place::Enroot => return finding,
+        _ if host.rental().is_some() => return finding,
+        // A new container that is not allowed to use the devices cannot be told from one that no longer is.
+        Place::Docker | Place::DockerInWsl | Place::Podman => finding
+            .because(format!(
+                "when systemd on the host reloads its units (`systemctl daemon-reload`), running containers lose access to \
+                 the GPUs; a new container has none from its first second if {RUNTIME_CONFIG} on the host says \
+                 `no-cgroups = true`, which only Docker without root needs; nvidia-smi on the host still works"
+            ))
+            .remedy(
+                "restart the container; if the GPUs do not work even then, set `no-cgroups = false` on the host, restart \
+                 Docker there, and start the container again; so that running containers keep their GPUs, create the device \
+                 links that systemd expects, or start the container with --device for each /dev/nvidia* file",
+            )
+            .command(format!("grep no-cgroups {RUNTIME_CONFIG}  # on the host")),
+        _ => finding,
+    };
     finding.command("sudo nvidia-ctk system create-dev-char-symlinks --create-all  # on the host")
 }
 
 fn missing(host: &Host, intent: &Intent, container: Container, has_device: Option<bool>) -> Finding {
     let wsl = host.is_wsl2().unwrap_or(false);
-    // Apptainer shows the host's device files to every container; `--nv` adds the libraries.
-    let partly = container != Container::Apptainer;
+    // Apptainer and Enroot show the host's device files to every container; an option adds the libraries.
+    let switch = host.env("NVIDIA_VISIBLE_DEVICES").ok().flatten();
+    let is_off = switch.as_deref().is_some_and(|value| matches!(value, "void" | "none"));
+    let partly = !matches!(container, Container::Apptainer | Container::Enroot) && !is_off;
     if partly && (has_device == Some(true) || wsl && host.exists("/dev/dxg") == Ok(true)) {
         let title = "this container has a GPU, but not the driver's monitoring library (libnvidia-ml)";
         let finding = Finding::new("container.gpus-missing", title)
@@ -73,25 +96,46 @@ fn missing(host: &Host, intent: &Intent, container: Container, has_device: Optio
     }
     let title = format!("this {} container was started without GPUs", container.name());
     let finding = Finding::new("container.gpus-missing", title).status(status(host, intent));
-    let switch = host.env("NVIDIA_VISIBLE_DEVICES").ok().flatten();
     // The device plugin has chosen a card for this pod, and the runtime did not bring it.
-    if let (Place::Pod, Some(card)) =
-        (host.place(), switch.as_deref().filter(|value| value.starts_with("GPU-")))
-    {
+    if let Some(seen) = given_by_plugin(host, switch.as_deref()) {
         return finding
-            .seen(format!("NVIDIA_VISIBLE_DEVICES={card}: the device plugin gave the pod this GPU"))
+            .seen(seen)
             .because("the pod was given a GPU, but its container was not started by NVIDIA's runtime, which mounts it")
             .remedy(
                 "add `runtimeClassName: nvidia` to the pod, as k3s and RKE2 need it, or make nvidia the default runtime of \
-                 containerd on the node (`nvidia-ctk runtime configure --runtime=containerd --set-as-default`)",
+                 containerd on the node (`nvidia-ctk runtime configure --runtime=containerd --set-as-default`; for k0s in \
+                 /etc/k0s/containerd.d/nvidia.toml; for MicroK8s `microk8s enable nvidia`)",
             );
     }
     let finding = start_with(host, finding, Start::Gpus(intent.devices.len()));
+    // On a rented machine, the service sets the variable.
+    let switch = switch.filter(|_| host.rental().is_none());
     match switch.filter(|value| matches!(value.as_str(), "void" | "none")) {
         Some(value) => finding.seen(format!("NVIDIA_VISIBLE_DEVICES={value} switches the GPUs off")).remedy(
             "start the container with access to the GPUs, and remove NVIDIA_VISIBLE_DEVICES or set it to `all`",
         ),
         None => finding,
+    }
+}
+
+/// How the device plugin of a cluster named the cards of this pod: by their names or numbers in a variable, or as
+/// files. An image may set the variable to `all` by itself.
+fn given_by_plugin(host: &Host, switch: Option<&str>) -> Option<String> {
+    if host.place() != Place::Pod {
+        return None;
+    }
+    let is_card = |value: &str| {
+        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        value.starts_with("GPU-") || value.starts_with("MIG-") || value.split(',').all(is_number)
+    };
+    match switch {
+        Some(value) if is_card(value) => {
+            Some(format!("NVIDIA_VISIBLE_DEVICES={value}: the device plugin gave the pod this GPU"))
+        }
+        _ if host.exists(OF_PLUGIN) == Ok(true) => {
+            Some(format!("{OF_PLUGIN} exists: the device plugin gave the pod a GPU"))
+        }
+        _ => None,
     }
 }
 

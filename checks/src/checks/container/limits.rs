@@ -36,6 +36,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let adapters = host.folder("/sys/class/infiniband").ok().flatten().unwrap_or_default();
     if let (Some(adapter), Ok(limit)) = (adapters.first(), host.soft_limit("Max locked memory"))
         && limit < ENOUGH
+        && !host.may_lock_any_memory()
     {
         let title = format!(
             "this container may lock only {} KiB of memory, but has the InfiniBand adapter {adapter}",
@@ -49,8 +50,6 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 
 /// Whether a seccomp filter is active and the capability that would open it is missing.
 fn is_filtered(host: &Host) -> Option<bool> {
-    let status = host.text("/proc/self/status").ok()??;
-    let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    let capabilities = u64::from_str_radix(value("CapEff:")?, 16).ok()?;
-    Some(value("Seccomp:")?.parse::<u64>().ok()? == FILTERED && capabilities & SYS_NICE == 0)
+    let mode = host.of_status("Seccomp:")?.parse::<u64>().ok()?;
+    Some(mode == FILTERED && host.capabilities()? & SYS_NICE == 0)
 }

@@ -4,10 +4,25 @@ mod cdi;
 mod gpus;
 mod limits;
 mod network;
+mod no_cgroups;
+mod podman;
+mod refused;
+mod shared_gpu;
+mod threads;
 mod toolkit;
 mod windows_library;
 
 use super::Check;
 
-pub(super) const CHECKS: &[&Check] =
-    &[&gpus::CHECK, &cdi::CHECK, &windows_library::CHECK, &toolkit::CHECK, &limits::CHECK, &network::CHECK];
+pub(super) const CHECKS: &[&Check] = &[
+    &gpus::CHECK,
+    &shared_gpu::CHECK,
+    &threads::CHECK,
+    &cdi::CHECK,
+    &windows_library::CHECK,
+    &toolkit::CHECK,
+    &no_cgroups::CHECK,
+    &podman::CHECK,
+    &limits::CHECK,
+    &network::CHECK,
+];

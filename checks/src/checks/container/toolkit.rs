@@ -1,8 +1,9 @@
 //! Whether Docker on this machine can pass GPUs to containers. This is only information, because
 //! training outside containers does not need it.
 
+use super::refused;
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, NvmlState, Packages};
+use crate::facts::{Daemon, Family, Host, NvmlState, Packages, RUNTIME_CONFIG};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::service;
@@ -17,6 +18,9 @@ pub(super) static CHECK: Check = Check {
 /// Programs of the toolkit; any of them shows that it is installed.
 const PROGRAMS: [&str; 3] =
     ["/usr/bin/nvidia-ctk", "/usr/bin/nvidia-container-runtime-hook", "/usr/bin/nvidia-container-cli"];
+/// Where Docker's client is, except the one of snap.
+const CLIENTS: [&str; 2] = ["/usr/bin/docker", "/usr/local/bin/docker"];
+const OF_SNAP: [&str; 2] = ["/snap/bin/docker", "/var/snap/docker"];
 
 /// What Docker says when it knows no way to give a container NVIDIA's GPUs: before version 29, if the start names the
 /// runtime, and from version 29 on.
@@ -29,50 +33,70 @@ const REFUSALS: [&str; 5] = [
 ];
 
 fn run(host: &Host, _: &Intent) -> Answer {
-    if host.os()? != "linux" || host.is_container() || host.nvml_state()? != NvmlState::Ready {
+    if host.is_container() {
         return Ok(Vec::new());
     }
-    let said = answers(host);
-    let has_docker = !said.is_empty() || host.exists("/usr/bin/docker").unwrap_or(false);
+    if let Some(finding) = refused::find(host) {
+        return Ok(vec![finding]);
+    }
+    if host.os()? != "linux" || host.nvml_state()? != NvmlState::Ready {
+        return Ok(Vec::new());
+    }
+    // Docker's own answer lists at least the runtime `runc`; a message of a proxy or shell does not.
+    let is_dockers = |text: &String| text.contains("runc") || text.contains("docker:");
+    let outputs = host.docker_outputs();
+    let said: Vec<String> = outputs.iter().filter(|text| is_dockers(text)).cloned().collect();
+    let there = |path: &&str| host.exists(path) == Ok(true);
+    let of_snap = is_of_snap(host);
+    let has_docker = !said.is_empty() || of_snap || CLIENTS.iter().any(there);
     if host.gpus()?.is_empty() || !has_docker {
         return Ok(Vec::new());
     }
-    let refusal = REFUSALS.into_iter().find(|words| said.iter().any(|text| text.contains(words)));
+    let refusal = REFUSALS.into_iter().find(|words| outputs.iter().any(|text| text.contains(words)));
     if is_of_docker_desktop(host) {
-        return Ok(refusal
-            .filter(|words| words.contains("untime"))
-            .map(without_runtime)
-            .into_iter()
-            .collect());
+        let refusal = refusal.filter(|words| words.contains("untime"));
+        return Ok(refusal.map(without_runtime).into_iter().collect());
     }
-    let refused = refusal.is_some();
-    let installed = PROGRAMS.iter().any(|program| host.exists(program).unwrap_or(false));
-    let configured = host.text("/etc/docker/daemon.json").ok().flatten();
-    let known = said
-        .into_iter()
-        .chain(configured)
-        .any(|text| text.contains("nvidia-container-runtime") || text.contains("\"nvidia\""));
-    if !refused && (installed || known) {
-        return Ok(Vec::new());
+    let is_job = host.job().is_some();
+    if !is_job && host.docker_daemon() == Daemon::Desktop && host.wsl().is_ok_and(|wsl| wsl.is_none()) {
+        return Ok(vec![of_desktop(host)]);
     }
-    let title = if installed {
-        "Docker does not use the NVIDIA Container Toolkit, which is installed: containers get no GPU"
-    } else {
-        "Docker is installed, but not the NVIDIA Container Toolkit: containers get no GPU"
+    if !is_job && of_snap {
+        return Ok(vec![snap(host)]);
+    }
+    let installed = is_installed(host);
+    let settings = settings(host);
+    let known = settings.as_ref().is_ok_and(|text| text.as_ref().is_some_and(|text| text.contains("nvidia")))
+        || said.iter().any(|text| lists_nvidia(text));
+    if installed && refusal.is_none() && !known && is_without_runtime(host, &said, settings.is_ok()) {
+        return Ok(vec![unconfigured(host, None)]);
+    }
+    if refusal.is_none() && (installed || known) {
+        return Ok(cdi_mode(host).filter(|_| !is_job).into_iter().collect());
+    }
+    if installed {
+        return Ok(vec![unconfigured(host, refusal)]);
+    }
+    let title = "Docker is installed, but not the NVIDIA Container Toolkit: containers get no GPU";
+    let finding = install(host)
+        .iter()
+        .copied()
+        .fold(Finding::new("container.toolkit-missing", title), Finding::command);
+    Ok(vec![configure(host, finding)])
+}
+
+pub(super) fn is_installed(host: &Host) -> bool {
+    let is_listed = |text: String| {
+        text.lines().any(|line| line.starts_with("ii") && line.contains(" nvidia-container-toolkit "))
     };
-    let finding = Finding::new("container.toolkit-missing", title);
-    let finding = match refusal {
-        Some(words) => finding.seen(format!("docker: {words}")),
-        None => finding,
-    };
-    let finding = match installed {
-        true => finding.remedy(
-            "nothing if you train outside containers; otherwise make the toolkit known to Docker and restart Docker (a reload is \
-             not enough)",
-        ),
-        false => finding,
-    };
-    let install = match host.distribution().ok().and_then(|distribution| distribution.packages()) {
+    PROGRAMS.iter().any(|program| host.exists(program).unwrap_or(false))
+        || host.recorded_outputs("nvidia-ctk").iter().any(|(_, output)| output.exit == 0)
+        || host.recorded_output("dpkg").is_some_and(is_listed)
+}
+
+/// The commands that install the toolkit, by NVIDIA's guide.
+pub(super) fn install(host: &Host) -> &'static [&'static str] {
+    match host.distribution().ok().and_then(|distribution| distribution.packages()) {
         Some(Packages::Apt) => &[
             "curl -fsSL https://nvidia.github.io/libnvidia-container/gpgkey | sudo gpg --dearmor \
              -o /usr/share/keyrings/nvidia-container-toolkit-keyring.gpg",
@@ -81,7 +105,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
              tee /etc/apt/sources.list.d/nvidia-container-toolkit.list",
             "sudo apt update",
             "sudo apt install nvidia-container-toolkit",
-        ][..],
+        ],
         Some(Packages::Dnf) => &[
             "curl -fsSL https://nvidia.github.io/libnvidia-container/stable/rpm/nvidia-container-toolkit.repo | sudo \
              tee /etc/yum.repos.d/nvidia-container-toolkit.repo",
@@ -93,26 +117,76 @@ fn run(host: &Host, _: &Intent) -> Answer {
         ],
         Some(Packages::Pacman) => &["sudo pacman -Syu nvidia-container-toolkit"],
         None => &[],
+    }
+}
+
+/// The finding, with the commands that tell Docker about the toolkit. A daemon without root has settings of its own.
+fn configure(host: &Host, finding: Finding) -> Finding {
+    if host.docker_daemon() == Daemon::Rootless {
+        let finding = finding.command(
+            "nvidia-ctk runtime configure --runtime=docker --config=$HOME/.config/docker/daemon.json",
+        );
+        // Without systemd, the user starts this daemon in a way of their own.
+        let finding = match host.family() {
+            Some(Family::Alpine | Family::Void) => finding,
+            _ => finding.command("systemctl --user restart docker"),
+        };
+        return finding.command("sudo nvidia-ctk config --set nvidia-container-cli.no-cgroups --in-place");
+    }
+    finding
+        .command("sudo nvidia-ctk runtime configure --runtime=docker")
+        .command(service::restart(host, "docker"))
+}
+
+/// The settings of the daemon that this user's Docker reaches.
+fn settings(host: &Host) -> crate::facts::Fact<Option<String>> {
+    let home = host.env("HOME").ok().flatten().unwrap_or_default();
+    match host.docker_daemon() {
+        Daemon::Rootless => host.text(&format!("{home}/.config/docker/daemon.json")),
+        Daemon::System | Daemon::Desktop => host.text("/etc/docker/daemon.json"),
+    }
+}
+
+/// Whether an output of Docker names NVIDIA's runtime: ` Runtimes: io.containerd.runc.v2 nvidia runc`.
+fn lists_nvidia(text: &str) -> bool {
+    let is_listed = |line: &str| {
+        line.trim_start().starts_with("Runtimes:") && line.split_whitespace().any(|word| word == "nvidia")
     };
-    // Installed but still refused: Docker was not configured or not restarted.
-    let install = if installed { &[] } else { install };
-    let finding = install.iter().copied().fold(finding, Finding::command);
-    let finding = finding.command("sudo nvidia-ctk runtime configure --runtime=docker");
+    text.contains("nvidia-container-runtime") || text.contains("\"nvidia\"") || text.lines().any(is_listed)
+}
+
+/// Whether Docker is known to lack NVIDIA's runtime, and no CDI specification does its work.
+fn is_without_runtime(host: &Host, said: &[String], has_settings: bool) -> bool {
+    let lists = said.iter().any(|text| text.lines().any(|line| line.trim_start().starts_with("Runtimes:")));
+    let has_specification = super::cdi::FOLDERS.iter().any(|folder| {
+        host.folder(folder)
+            .ok()
+            .flatten()
+            .is_some_and(|names| names.iter().any(|name| name.contains("nvidia")))
+    });
+    (lists || has_settings) && !has_specification
+}
+
+/// The toolkit is there, and Docker has not been told.
+fn unconfigured(host: &Host, refusal: Option<&str>) -> Finding {
+    let title = "the NVIDIA Container Toolkit is installed, but Docker is not configured to use it";
+    let finding = Finding::new("container.toolkit-missing", title)
+        .because(
+            "Docker learns about the toolkit from its settings and when it starts: until then containers with `runtime: \
+             nvidia` fail with `unknown or invalid runtime name: nvidia`, and `docker run --gpus` with `could not select \
+             device driver`",
+        )
+        .remedy("nothing if you train outside containers; otherwise configure Docker and restart it (a reload is not enough)");
+    let finding = match refusal {
+        Some(words) => finding.seen(format!("docker: {words}")),
+        None => finding,
+    };
     // Docker 29 gives containers GPUs by the list that this writes.
     let finding = match refusal.is_some_and(|words| words.contains("CDI")) {
         true => finding.command("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"),
         false => finding,
     };
-    Ok(vec![finding.command(service::restart(host, "docker"))])
-}
-
-/// What Docker said. Its own answers list at least the runtime `runc`, or name its daemon; a message of a proxy or shell
-/// does not.
-fn answers(host: &Host) -> Vec<String> {
-    let outputs = ["docker", "docker-compose"].into_iter().flat_map(|program| host.recorded_outputs(program));
-    let is_dockers =
-        |text: &String| ["runc", "docker:", "from daemon"].iter().any(|words| text.contains(words));
-    outputs.map(|(_, output)| output.all_text()).filter(is_dockers).collect()
+    configure(host, finding)
 }
 
 /// Docker Desktop has the toolkit, but no runtime of this name.
@@ -128,7 +202,82 @@ fn without_runtime(words: &str) -> Finding {
         .command("docker run --gpus all …")
 }
 
-/// Docker Desktop brings its own toolkit: its client in a distribution of WSL is a link, or mounted.
+/// In this mode NVIDIA's hook, which `--gpus` calls, refuses to work.
+fn cdi_mode(host: &Host) -> Option<Finding> {
+    let mode = host.runtime_config()?.mode.filter(|mode| mode == "cdi")?;
+    let title = "NVIDIA's container runtime is in the mode cdi, in which `docker run --gpus` can fail";
+    Some(
+        Finding::new("container.toolkit-missing", title)
+            .seen(format!("{RUNTIME_CONFIG}: mode = \"{mode}\""))
+            .because(
+                "Docker's option `--gpus` calls NVIDIA's hook directly, which this mode does not support: `invoking the \
+                 NVIDIA Container Runtime Hook directly … is not supported`",
+            )
+            .remedy(
+                "nothing if you train outside containers; otherwise name the GPUs as CDI devices instead of `--gpus`, or set \
+                 the mode back to auto",
+            )
+            .command("docker run --device nvidia.com/gpu=all --ipc=host …")
+            .command("sudo nvidia-ctk config --set nvidia-container-runtime.mode=auto --in-place"),
+    )
+}
+
+/// Docker of snap cannot see the toolkit, and reads neither its settings nor folders outside of home.
+fn snap(host: &Host) -> Finding {
+    let title =
+        "Docker was installed from snap, which cannot use the NVIDIA Container Toolkit of this machine";
+    let finding = Finding::new("container.toolkit-missing", title)
+        .because(
+            "the snap is closed off: it does not read /etc/docker/daemon.json, does not find NVIDIA's runtime (`could not \
+             select device driver`), and containers see folders of the home folder only",
+        )
+        .remedy(
+            "nothing if you train outside containers; otherwise replace the snap by Docker Engine, which removes its containers \
+             and images, and install the toolkit",
+        )
+        .command("sudo snap remove docker");
+    let engine = ["sudo apt install docker.io", "", "sudo zypper install docker", "sudo pacman -Syu docker"];
+    let finding = host.package_command(engine).into_iter().fold(finding, Finding::command);
+    let finding = if is_installed(host) {
+        finding
+    } else {
+        install(host).iter().copied().fold(finding, Finding::command)
+    };
+    finding
+        .command("sudo nvidia-ctk runtime configure --runtime=docker")
+        .command(service::restart(host, "docker"))
+}
+
+fn is_of_snap(host: &Host) -> bool {
+    let is_root = host.docker_info().is_some_and(|text| text.contains("Docker Root Dir: /var/snap/docker"));
+    let there = |path: &&str| host.exists(path) == Ok(true);
+    is_root || OF_SNAP.iter().any(there) && CLIENTS.iter().all(|path| host.exists(path) == Ok(false))
+}
+
+/// Docker Desktop on Linux: its containers run in a virtual machine without the card, whatever is installed.
+fn of_desktop(host: &Host) -> Finding {
+    let title = "Docker Desktop runs containers in a virtual machine, which has no GPU";
+    let finding = Finding::new("container.toolkit-missing", title)
+        .because(
+            "on Linux, Docker Desktop cannot pass a card to its virtual machine: `docker run --gpus` fails with `could not \
+             select device driver`, although toolkit and driver work",
+        )
+        .remedy(
+            "nothing if you train outside containers; otherwise use Docker Engine (docker-ce) beside Docker Desktop, with the \
+             context `default`, and the NVIDIA Container Toolkit",
+        )
+        .command("docker context use default");
+    let finding = if is_installed(host) {
+        finding
+    } else {
+        install(host).iter().copied().fold(finding, Finding::command)
+    };
+    finding
+        .command("sudo nvidia-ctk runtime configure --runtime=docker")
+        .command(service::restart(host, "docker"))
+}
+
+/// Docker Desktop brings its own toolkit to WSL: its client in a distribution of WSL is a link, or mounted.
 fn is_of_docker_desktop(host: &Host) -> bool {
     const PLACE: &str = "/mnt/wsl/docker-desktop";
     let leads_there =

@@ -95,7 +95,7 @@ pub(super) fn with_remedy(host: &Host, finding: Finding, space: &FileSystem, fol
             "give the pod a volume (PersistentVolumeClaim) and keep data sets and runs there ({YOLO_HOME}, --project): a container's \
              own disk is that of its node, and the node evicts pods that fill it"
         )),
-        Place::Machine | Place::Wsl | Place::Lxc | Place::Apptainer => {
+        Place::Machine | Place::Wsl | Place::Lxc | Place::Apptainer | Place::Enroot => {
             let has_docker = full == "/" && host.exists("/var/lib/docker") == Ok(true);
             let docker = if has_docker { ", images of Docker (`docker system df`)" } else { "" };
             finding

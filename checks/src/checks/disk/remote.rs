@@ -13,7 +13,8 @@ pub(super) enum Remote {
 }
 
 const NETWORK: [&str; 9] = ["nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "davfs", "ncpfs", "coda"];
-const PARALLEL: [&str; 6] = ["ceph", "lustre", "beegfs", "gpfs", "wekafs", "fuse.ceph-fuse"];
+const PARALLEL: [&str; 10] =
+    ["ceph", "lustre", "beegfs", "fhgfs", "gpfs", "wekafs", "panfs", "pvfs2", "quobyte", "fuse.ceph-fuse"];
 const GOOGLE_DRIVE: [&str; 2] = ["fuse.drive", "fuse.google-drive-ocamlfuse"];
 /// Programs in user space whose files are on a local disk, in the layers of a container, or in a folder that the host
 /// of a virtual machine shares, which is a case of its own.

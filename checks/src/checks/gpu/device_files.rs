@@ -6,17 +6,17 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Family, Host, NvmlState, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::remedies::restart::restart;
+use crate::remedies::restart::{restart, restart_container};
 use crate::remedies::start_container::{Start, start_with};
 
 pub(super) static CHECK: Check = Check {
     question: "Can CUDA use the GPUs that the driver reports?",
-    reports: &["gpu.uvm-missing", "gpu.uvm-kaslr", "gpu.suspended"],
+    reports: &["gpu.uvm-missing", "gpu.uvm-closed", "gpu.uvm-kaslr", "gpu.suspended"],
     preflight: true,
     run,
 };
 
-const DEVICE: &str = "/dev/nvidia-uvm";
+pub(super) const DEVICE: &str = "/dev/nvidia-uvm";
 /// The kernel's and systemd's words after waking up, of suspend and of hibernation, old and new.
 const WOKE: [&str; 6] = [
     "PM: suspend exit",
@@ -44,6 +44,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let is_there = host.exists(DEVICE);
     if is_there == Ok(false) {
         return Ok(missing(host).into_iter().collect());
+    }
+    if let Some(finding) = super::uvm_closed::find(host) {
+        return Ok(vec![finding]);
     }
     match (host.kernel_lines(&WOKE).last(), is_there) {
         (Some(line), _) => Ok(vec![after_suspend(host, line)]),
@@ -79,6 +82,27 @@ fn missing(host: &Host) -> Option<Finding> {
                 .command("sudo modprobe nvidia-uvm"),
         );
     }
+    if host.is_container() && is_unloaded_on_host(host) {
+        let finding = finding
+            .because(
+                "the file is made when the host loads the module nvidia-uvm, which nothing has done since it started: \
+                 nvidia-smi does not need it, but CUDA in the container does",
+            )
+            .remedy(
+                "load the module on the host, now and whenever it starts, and write its CDI specification again if it has one; \
+                 then start the container again",
+            )
+            .command("sudo nvidia-modprobe -u -c=0")
+            .command("echo nvidia-uvm | sudo tee /etc/modules-load.d/nvidia-uvm.conf");
+        let finding = match host.place() {
+            Place::Podman => finding.command("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"),
+            Place::Lxc => return Some(start_with(host, finding, Start::Gpus(1))),
+            // The words of this remedy are for the node's administrator.
+            Place::Pod => return Some(finding),
+            _ => finding,
+        };
+        return Some(restart_container(host, finding));
+    }
     if host.is_container() {
         let remedy = "start the container with --gpus all, or with the missing device files";
         return Some(start_with(host, finding.remedy(remedy), Start::Gpus(1)));
@@ -107,6 +131,15 @@ fn missing(host: &Host) -> Option<Finding> {
         "",
     ]);
     Some(package.into_iter().fold(finding, Finding::command).command("sudo nvidia-modprobe -u -c=0"))
+}
+
+/// Whether the kernel, which containers share with their host, is known to have no such driver.
+fn is_unloaded_on_host(host: &Host) -> bool {
+    let drivers = host.text("/proc/devices").ok().flatten();
+    drivers.is_some_and(|drivers| {
+        let has = |name: &str| drivers.split_whitespace().any(|word| word == name);
+        (has("nvidia") || has("nvidia-frontend") || has("nvidiactl")) && !has("nvidia-uvm")
+    })
 }
 
 fn after_suspend(host: &Host, line: &str) -> Finding {

@@ -3,6 +3,7 @@
 
 use crate::facts::{Host, Place, Stat};
 use crate::finding::Finding;
+use crate::remedies::device_group;
 use crate::remedies::gpus_of_job::ask_for;
 use crate::remedies::start_container::{Start, start_with};
 
@@ -11,10 +12,10 @@ pub(super) fn finding(host: &Host, device: Option<&Stat>) -> Finding {
     let known = device.and_then(|stat| Some((stat.mode.clone()?, stat.gid?)));
     let title = "this user may not use the NVIDIA driver: no permission for its device files";
     let finding = Finding::new("gpu.driver-silent", title);
-    let Some((mode, group)) = known else { return by_group(host, finding, None) };
+    let Some((mode, group)) = known else { return by_group(host, finding, device) };
     let finding = finding.seen(format!("/dev/nvidiactl has mode {mode} and group {group}"));
     let is_open = u32::from_str_radix(&mode, 8).is_ok_and(|mode| mode & 0o006 == 0o006);
-    if is_open { by_rule(host, finding) } else { by_group(host, finding, Some(group)) }
+    if is_open { by_rule(host, finding) } else { by_group(host, finding, device) }
 }
 
 /// Everybody may open the files, so a rule forbids it.
@@ -39,24 +40,15 @@ fn by_rule(host: &Host, finding: Finding) -> Finding {
 }
 
 /// A group may open the files. Nobody is to be added to the group of root, which may do much more.
-fn by_group(host: &Host, finding: Finding, group: Option<u32>) -> Finding {
+fn by_group(host: &Host, finding: Finding, device: Option<&Stat>) -> Finding {
+    let group = device.and_then(|stat| stat.gid);
     if host.job().is_some() {
         return finding.remedy(
             "ask the administrator of this node for access to the GPUs' device files, and submit the job again",
         );
     }
-    let id = group.map_or_else(|| "$(stat -c %g /dev/nvidiactl)".to_owned(), |group| group.to_string());
     match (host.place(), group) {
-        (Place::Docker | Place::DockerInWsl, Some(1..) | None) => finding
-            .remedy("start the container with the group that owns /dev/nvidiactl")
-            .command(format!("docker run --gpus all --group-add {id} …")),
-        (Place::Podman, Some(1..) | None) => finding
-            .remedy("start the container with your groups, of which one owns /dev/nvidiactl")
-            .command("podman run --device nvidia.com/gpu=all --group-add keep-groups …"),
-        (Place::Pod, Some(1..) | None) => finding
-            .remedy("give the pod the group that owns /dev/nvidiactl")
-            .command(format!("securityContext: {{ supplementalGroups: [{id}] }}")),
-        (Place::Pod | Place::Colab | Place::Kaggle, _) => {
+        (Place::Pod | Place::Colab | Place::Kaggle, Some(0)) => {
             finding.remedy("ask the administrator of this node to let everybody use the GPUs' device files")
         }
         (_, Some(0)) => {
@@ -71,8 +63,6 @@ fn by_group(host: &Host, finding: Finding, group: Option<u32>) -> Finding {
                     "echo 'options nvidia NVreg_DeviceFileMode=0666' | sudo tee /etc/modprobe.d/nvidia-device-files.conf{end}"
                 ))
         }
-        _ => finding
-            .remedy("add yourself to the group that owns /dev/nvidiactl, then log in again")
-            .command("sudo usermod -aG $(stat -c %G /dev/nvidiactl) $USER"),
+        _ => device_group::join(host, finding, "/dev/nvidiactl", device),
     }
 }

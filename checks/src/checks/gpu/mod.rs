@@ -30,6 +30,7 @@ pub(in crate::checks) mod processes;
 mod run_gpus;
 mod throttling;
 mod uninitialized;
+mod uvm_closed;
 mod virtual_gpu;
 mod visible_devices;
 mod windows_host;

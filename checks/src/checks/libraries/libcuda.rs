@@ -61,7 +61,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 /// Whether this container has a GPU's device file, but none of the driver's libraries. Apptainer shows the host's device
 /// files to every container.
 pub(in crate::checks) fn is_left_out(host: &Host) -> bool {
-    let is_asked = host.is_container() && host.place() != Place::Apptainer;
+    let is_asked = host.is_container() && !matches!(host.place(), Place::Apptainer | Place::Enroot);
     is_asked
         && host.nvml_state() == Ok(NvmlState::NoLibrary)
         && has_device_file(host)
@@ -69,10 +69,8 @@ pub(in crate::checks) fn is_left_out(host: &Host) -> bool {
 }
 
 fn has_device_file(host: &Host) -> bool {
-    let is_card = |name: &String| name.strip_prefix("nvidia").is_some_and(|rest| rest.parse::<u32>().is_ok());
-    host.exists("/dev/nvidia0") == Ok(true)
+    matches!(host.card_file(), Ok(Some(_)))
         || host.is_wsl2() == Ok(true) && host.exists("/dev/dxg") == Ok(true)
-        || host.folder("/dev").is_ok_and(|names| names.is_some_and(|names| names.iter().any(is_card)))
 }
 
 /// A container that was given device files alone.

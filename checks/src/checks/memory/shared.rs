@@ -9,6 +9,7 @@ use crate::facts::{Container, Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::nccl_files;
+use crate::remedies::rented;
 use crate::status::Status;
 
 const PLACE: &str = "/dev/shm";
@@ -98,6 +99,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                  cell",
             )
             .command(format!("%env {NCCL_SHM_DISABLE}=1"))
+    } else if let Some(rental) = host.rental() {
+        rented::more_shared_memory(rental, finding)
     } else if is_pod(host) {
         finding
             .remedy(
@@ -155,7 +158,10 @@ fn is_container(host: &Host) -> bool {
     let marked = ["/.dockerenv", "/run/.containerenv"].iter().any(|mark| host.exists(mark).unwrap_or(false));
     let groups = host.text("/proc/1/cgroup").ok().flatten().unwrap_or_default();
     let variable = host.env("KUBERNETES_SERVICE_HOST").ok().flatten().is_some();
-    marked
+    let known =
+        matches!(host.container(), Ok(Some(Container::Docker | Container::Podman | Container::Kubernetes)));
+    known
+        || marked
         || variable
         || ["docker", "kubepods", "containerd", "libpod"].iter().any(|word| groups.contains(word))
 }

@@ -16,9 +16,9 @@ const FILES: (u64, u64) = (256, 128);
 const LOCKED: u64 = 1 << 30;
 /// Addresses that a rank reserves beyond the memory of machine and cards: libraries, and stacks of threads.
 const ADDRESSES: u64 = 16 << 30;
-/// CPU seconds that a short run needs.
-const CPU_TIME: u64 = 24 * 3600;
-/// The size of libtorch's largest library, and more than that of a checkpoint.
+/// A day, which a rank with eight busy threads uses in three hours.
+const CPU_SECONDS: u64 = 24 * 60 * 60;
+/// The largest library of libtorch is about half of this.
 const FILE_SIZE: u64 = 2 << 30;
 
 pub(super) static CHECK: Check = Check {
@@ -65,6 +65,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if let Ok(locked) = host.soft_limit("Max locked memory")
         && locked < LOCKED
         && has_infiniband
+        && !host.may_lock_any_memory()
     {
         let title = format!(
             "this shell may lock only {} KiB of memory, but NCCL locks more for InfiniBand",
@@ -82,8 +83,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.push(raise(host, Finding::new("system.locked-memory", title).status(status), &limit));
     }
     findings.extend(address_space(host, intent));
-    findings.extend(cpu_time(host));
-    findings.extend(file_size(host));
+    findings.extend(cpu_time(host, intent));
+    findings.extend(file_size(host, intent));
     findings.extend(super::tasks::findings(host, intent));
     if host.soft_limit("Max stack size") == Ok(u64::MAX) {
         findings.push(Finding::new("system.stack", "the stack size is unlimited in this shell"));
@@ -91,41 +92,47 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(findings)
 }
 
-/// `ulimit -t`. All threads of a process count, so that a rank uses hours of it in one.
-fn cpu_time(host: &Host) -> Option<Finding> {
-    let most = host.soft_limit("Max cpu time").ok().filter(|most| *most < CPU_TIME)?;
-    let title = format!("this shell limits the CPU time of a process to {} minutes (ulimit -t)", most / 60);
-    let finding = Finding::new("system.cpu-time", title);
-    // The administrators of a cluster limit what runs outside its jobs.
-    if host.job().is_none() && host.batch_system().is_some() {
-        return Some(finding.remedy(
-            "submit the run as a job: this limit is that of the login node, which is not for computing",
-        ));
-    }
+/// `ulimit -t`, as login nodes have it. A run takes longer, and each of its threads counts.
+fn cpu_time(host: &Host, intent: &Intent) -> Option<Finding> {
+    let most = host.soft_limit("Max cpu time").ok().filter(|most| *most < CPU_SECONDS)?;
+    let title = format!(
+        "this shell ends a process after {} of CPU time (ulimit -t), which a rank's threads use up together",
+        format::count(usize::try_from(most / 60).unwrap_or(usize::MAX), "minute")
+    );
     let limit = Limit {
         resource: "Max cpu time",
-        need: u64::MAX,
+        need: CPU_SECONDS,
         wanted: u64::MAX,
         flag: "-t",
         item: "cpu",
         unit: "LimitCPU",
     };
-    Some(raise(host, finding, &limit))
+    let status = if intent.run { Status::Error } else { Status::Warning };
+    let finding = Finding::new("system.cpu-time", title).status(status);
+    let hard = host.hard_limit("Max cpu time").unwrap_or(u64::MAX);
+    Some(match host.batch_system().filter(|_| host.job().is_none() && hard < CPU_SECONDS) {
+        Some(system) => finding.remedy(format!(
+            "start the run in a job of {}: this limit is for the login nodes of a cluster",
+            system.name()
+        )),
+        None => raise(host, finding, &limit),
+    })
 }
 
-/// `ulimit -f`.
-fn file_size(host: &Host) -> Option<Finding> {
+/// `ulimit -f`. The largest files are checkpoints and the libraries of libtorch, of some gigabytes.
+fn file_size(host: &Host, intent: &Intent) -> Option<Finding> {
     let most = host.soft_limit("Max file size").ok().filter(|most| *most < FILE_SIZE)?;
-    let title = format!("this shell may write files of {} at most (ulimit -f)", format::bytes(most));
+    let title = format!("this shell may write files of at most {} (ulimit -f)", format::memory(most));
     let limit = Limit {
         resource: "Max file size",
-        need: u64::MAX,
+        need: FILE_SIZE,
         wanted: u64::MAX,
         flag: "-f",
         item: "fsize",
         unit: "LimitFSIZE",
     };
-    Some(raise(host, Finding::new("system.file-size", title), &limit))
+    let status = if intent.run { Status::Error } else { Status::Warning };
+    Some(raise(host, Finding::new("system.file-size", title).status(status), &limit))
 }
 
 /// `ulimit -v`. CUDA reserves as many addresses as the machine and its cards have memory, without using them.

@@ -25,7 +25,7 @@ pub(super) struct Limit {
 impl Limit {
     /// Whether the limit is in bytes, which `ulimit` and the messages give in KiB.
     fn is_memory(&self) -> bool {
-        matches!(self.item, "memlock" | "as")
+        matches!(self.item, "memlock" | "as" | "fsize")
     }
 
     fn value(&self, unlimited: &str) -> String {
@@ -46,8 +46,8 @@ impl Limit {
 pub(super) fn raise(host: &Host, finding: Finding, limit: &Limit) -> Finding {
     let hard = host.hard_limit(limit.resource).unwrap_or(u64::MAX);
     let container = host.container().ok().flatten();
-    // Apptainer's processes keep the limits of the shell that started it.
-    let container = container.filter(|kind| *kind != Container::Apptainer);
+    // The processes of Apptainer and Enroot keep the limits of the shell that started it.
+    let container = container.filter(|kind| !matches!(kind, Container::Apptainer | Container::Enroot));
     // Outside containers, root may also raise hard limits.
     let is_root = container.is_none() && host.user().is_ok_and(|user| user.uid == Some(0));
     if hard >= limit.need || is_root {
@@ -63,7 +63,7 @@ pub(super) fn raise(host: &Host, finding: Finding, limit: &Limit) -> Finding {
 }
 
 fn in_container(host: &Host, finding: Finding, limit: &Limit, container: Container) -> Finding {
-    if matches!(host.place(), Place::Colab | Place::Kaggle) {
+    if matches!(host.place(), Place::Colab | Place::Kaggle) || host.rental().is_some() {
         return finding.remedy("nothing: the service sets this limit, so use fewer --workers");
     }
     // Docker has no option for it.

@@ -81,6 +81,9 @@ fn raise_group(host: &Host, finding: Finding, limit: &TaskLimit, need: &Need) ->
             job.name()
         ));
     }
+    if host.rental().is_some() {
+        return finding.remedy("nothing: the service sets this limit, so use fewer --workers");
+    }
     match host.place() {
         Place::Colab | Place::Kaggle => {
             finding.remedy("nothing: the service sets this limit, so use fewer --workers")

@@ -90,6 +90,7 @@ impl Live {
             Section::Listening => network::listening(),
             Section::Interfaces => network::interfaces(),
             Section::Processes => processes::ask(),
+            Section::Threads => system::threads(),
             Section::Files => file(files::contents),
             Section::Heads => file(files::head),
             Section::Tails => file(files::tail),

@@ -14,6 +14,14 @@ pub(super) fn time() -> Value {
     }
 }
 
+/// Starts a thread that does nothing.
+pub(super) fn threads() -> Value {
+    match std::thread::Builder::new().name("probe".to_owned()).spawn(|| ()) {
+        Ok(thread) => json!(thread.join().is_ok()),
+        Err(why) => of_error(why),
+    }
+}
+
 pub(super) fn hostname() -> Value {
     json!(sysinfo::System::host_name())
 }

@@ -1,8 +1,25 @@
 //! The numbers of device files, which must be those that the running kernel gave the driver.
 
+use crate::facts::answer::Fact;
 use crate::facts::host::Host;
 
 impl Host {
+    /// The device file of a card in this system: that of the first one if there are several. A container may have
+    /// another card than the first of its machine.
+    pub fn card_file(&self) -> Fact<Option<String>> {
+        const FIRST: &str = "/dev/nvidia0";
+        let first = self.exists(FIRST);
+        if first == Ok(true) {
+            return Ok(Some(FIRST.to_owned()));
+        }
+        let number = |name: &String| name.strip_prefix("nvidia")?.parse::<u32>().ok();
+        let names = self.folder("/dev").ok().flatten();
+        match names.and_then(|names| names.iter().filter_map(number).min()) {
+            Some(number) => Ok(Some(format!("/dev/nvidia{number}"))),
+            None => first.map(|_| None),
+        }
+    }
+
     /// The major number of a device file, if it is known.
     pub fn device_major(&self, path: &str) -> Option<u32> {
         let of_stat = self.stat(path).ok().flatten().and_then(|stat| stat.device);
@@ -42,6 +59,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_container_may_have_another_card_than_the_first() {
+        let of = |names: serde_json::Value| {
+            let recording = json!({ "version": 1, "folders": { "/dev": names } });
+            Host::from_value(recording).unwrap().0.card_file()
+        };
+        let some = |name: &str| Ok(Some(name.to_owned()));
+        assert_eq!(of(json!(["nvidia-uvm", "nvidia3", "nvidia12", "nvidiactl"])), some("/dev/nvidia3"));
+        assert_eq!(of(json!(["nvidia0", "nvidia1"])), some("/dev/nvidia0"));
+        assert_eq!(of(json!(["nvidiactl", "null"])), Ok(None));
+        assert!(Host::from_value(json!({ "version": 1 })).unwrap().0.card_file().is_err());
+    }
 
     #[test]
     fn the_number_is_known_from_several_sources() {

@@ -206,6 +206,8 @@ impl Gpu {
         let number = |name: &str| memory[name].as_u64();
         let total = number("total").ok_or_else(|| self.unknown("memory"))?;
         let free = number("free").or_else(|| total.checked_sub(number("used")?));
+        // A library that shares a card among users may report more than the card has.
+        let free = free.filter(|_| number("used").is_none_or(|used| used <= total));
         Ok(GpuMemory { total, free: free.ok_or_else(|| self.unknown("memory"))? })
     }
 

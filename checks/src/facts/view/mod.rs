@@ -3,6 +3,7 @@
 //! of the program that reads a recording apply.
 
 pub(super) mod binary;
+pub(super) mod capabilities;
 pub(super) mod cgroup;
 pub(super) mod chassis;
 pub(super) mod container;
@@ -10,6 +11,7 @@ pub(crate) mod data_set;
 pub(super) mod device;
 pub(super) mod disks;
 pub(super) mod distribution;
+pub(super) mod docker;
 pub(crate) mod drive_fault;
 pub(super) mod gpu;
 pub(super) mod gpu_names;
@@ -21,6 +23,7 @@ pub(crate) mod meminfo;
 pub(super) mod modules;
 pub(super) mod nvidia_smi;
 pub(crate) mod place;
+pub(super) mod rental;
 pub(super) mod supported;
 pub(super) mod version;
 pub(super) mod virtual_machine;

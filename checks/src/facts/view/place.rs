@@ -17,6 +17,8 @@ pub enum Place {
     Podman,
     /// Apptainer: the host's system seen from a container.
     Apptainer,
+    /// Enroot, which Slurm's plugin Pyxis calls.
+    Enroot,
     /// LXC, LXD, Incus, or a container of Proxmox.
     Lxc,
     /// A pod of Kubernetes.
@@ -80,6 +82,7 @@ impl Host {
             Some(Container::Docker) => Place::Docker,
             Some(Container::Podman) => Place::Podman,
             Some(Container::Apptainer) => Place::Apptainer,
+            Some(Container::Enroot) => Place::Enroot,
             Some(Container::Lxc) => Place::Lxc,
             Some(Container::Kubernetes) => Place::Pod,
             None if in_wsl => Place::Wsl,

@@ -1,0 +1,78 @@
+//! Whether NVIDIA's setting `no-cgroups` fits the Docker of this machine. With it, nobody allows containers to use the
+//! devices that they are given: right for a Docker without root, which cannot allow it, and wrong for any other.
+
+use crate::checks::{Answer, Check};
+use crate::facts::{Daemon, Host, NvmlState, RUNTIME_CONFIG};
+use crate::finding::Finding;
+use crate::intent::Intent;
+use crate::remedies::service;
+
+pub(super) static CHECK: Check = Check {
+    question: "Does the NVIDIA Container Toolkit let containers use the GPUs?",
+    reports: &["container.no-cgroups"],
+    preflight: false,
+    run,
+};
+
+/// The sockets of a Docker with root.
+const SOCKETS: [&str; 2] = ["/var/run/docker.sock", "/run/docker.sock"];
+/// What a Docker without root says if it is asked to allow devices.
+const DENIED: &str = "bpf_prog_query(BPF_CGROUP_DEVICE) failed";
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    if host.os()? != "linux" || host.is_container() || host.job().is_some() {
+        return Ok(Vec::new());
+    }
+    let set = host.runtime_config().map(|config| config.no_cgroups.unwrap_or(false));
+    let daemon = host.docker_daemon();
+    let said = host.container_outputs();
+    let denied = said.iter().flat_map(|text| text.lines()).find(|line| line.contains(DENIED));
+    if let Some(line) = denied.filter(|_| set != Some(true)) {
+        return Ok(vec![rootless().seen(line.trim())]);
+    }
+    if host.nvml_state()? != NvmlState::Ready {
+        return Ok(Vec::new());
+    }
+    let has_root = SOCKETS.iter().any(|path| host.exists(path) == Ok(true)) || host.docker_info().is_some();
+    Ok(match (set, daemon) {
+        (Some(true), Daemon::System) if has_root => vec![rooted(host)],
+        (Some(false), Daemon::Rootless) if !has_specification(host) => vec![rootless()],
+        _ => Vec::new(),
+    })
+}
+
+/// A Docker with root, whose containers see the device files and may not use them.
+fn rooted(host: &Host) -> Finding {
+    let title = "NVIDIA's runtime does not let containers use the GPUs: no-cgroups is true";
+    Finding::new("container.no-cgroups", title)
+        .seen(format!("{RUNTIME_CONFIG}: no-cgroups = true"))
+        .command("sudo nvidia-ctk config --set nvidia-container-cli.no-cgroups=false --in-place")
+        .command(service::restart(host, "docker"))
+}
+
+/// A Docker without root, which the kernel does not let change who may use a device.
+fn rootless() -> Finding {
+    let title =
+        "this Docker runs without root, and NVIDIA's runtime is not set up for that: no-cgroups is not true";
+    Finding::new("container.no-cgroups", title)
+        .because(
+            "a Docker without root may not change which devices a container can use, so `docker run --gpus` fails with \
+             `failed to add device rules`",
+        )
+        .remedy(
+            "nothing if you train outside containers; otherwise set no-cgroups to true, or name the GPUs as CDI devices, \
+             which also works beside a Docker with root, whose containers need no-cgroups to be false",
+        )
+        .command("sudo nvidia-ctk config --set nvidia-container-cli.no-cgroups=true --in-place")
+        .command("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml")
+        .command("docker run --device nvidia.com/gpu=all --ipc=host …")
+}
+
+fn has_specification(host: &Host) -> bool {
+    super::cdi::FOLDERS.iter().any(|folder| {
+        host.folder(folder)
+            .ok()
+            .flatten()
+            .is_some_and(|names| names.iter().any(|name| name.contains("nvidia")))
+    })
+}

@@ -1,0 +1,151 @@
+//! What recorded commands such as `docker run` said when a container with GPUs did not start. Each message has one
+//! cause, which other facts of the machine need not show.
+
+use crate::facts::{Host, NvmlState, Place, RUNTIME_CONFIG};
+use crate::finding::Finding;
+use crate::remedies::install_driver::{advice, install};
+
+/// The cause of the first message that is known; `None` if there is none.
+pub(super) fn find(host: &Host) -> Option<Finding> {
+    // In a batch job, containers are the business of whoever administers the node.
+    if host.job().is_some() {
+        return None;
+    }
+    let said = host.container_outputs();
+    let line = |words: &str| {
+        let lines = said.iter().flat_map(|text| text.lines());
+        lines.map(str::trim).find(|line| line.contains(words)).map(ToOwned::to_owned)
+    };
+    let finding =
+        |title: &str, seen: String| Finding::new("container.toolkit-missing", title).seen(shortened(&seen));
+    if let Some(seen) = line("unsatisfied condition: cuda") {
+        return Some(old_driver(
+            host,
+            finding("the driver is too old for this image: its container does not start", seen),
+        ));
+    }
+    if let Some(seen) = line("no adapters were found") {
+        let title = "Windows gives WSL no NVIDIA GPU, so no container gets one";
+        return Some(
+            finding(title, seen)
+                .because(
+                    "containers in WSL get the GPU that Windows gives to WSL; there is none without an NVIDIA card, with a \
+                     driver that is older than 470 or in the mode TCC, with an old WSL, or on a Windows that cannot do it",
+                )
+                .remedy("update the NVIDIA driver of Windows and WSL, then see whether nvidia-smi works in WSL")
+                .command("wsl.exe --update")
+                .command("wsl.exe --shutdown")
+                .command("wsl.exe nvidia-smi"),
+        );
+    }
+    if host.os().is_ok_and(|os| os != "linux") {
+        return None;
+    }
+    if let Some(seen) =
+        line("nvml error: driver not loaded").or_else(|| line("load library failed: libnvidia-ml.so.1"))
+    {
+        return without_driver(host, &seen, finding);
+    }
+    if let Some(seen) =
+        line("ldconfig").filter(|line| line.contains("ldcache error") || line.contains("ldconfig.real"))
+    {
+        let title = "NVIDIA's container runtime calls an ldconfig that does not exist here";
+        return Some(
+            finding(title, seen)
+                .because(format!(
+                    "{RUNTIME_CONFIG} names /sbin/ldconfig.real, which only Debian and Ubuntu have"
+                ))
+                .remedy(
+                    "name the ldconfig of this machine; `@` means that it is not the one of the container",
+                )
+                .command(
+                    "sudo nvidia-ctk config --set nvidia-container-cli.ldconfig=@/sbin/ldconfig --in-place",
+                ),
+        );
+    }
+    if let Some(seen) = line("cgroup subsystem devices not found") {
+        let title =
+            "this NVIDIA Container Toolkit is too old for the control groups of this machine (cgroup v2)";
+        return Some(
+            finding(title, seen)
+                .because(
+                    "versions before 1.8 cannot allow a container to use devices there, so it does not start",
+                )
+                .remedy("update nvidia-container-toolkit and libnvidia-container1, then restart Docker"),
+        );
+    }
+    if let Some(seen) = line("invoking the NVIDIA Container Runtime Hook directly") {
+        let title = "NVIDIA's container runtime is in the mode cdi, in which `docker run --gpus` fails";
+        return Some(
+            finding(title, seen)
+                .because(
+                    "Docker's option `--gpus` calls NVIDIA's hook directly, which this mode does not support",
+                )
+                .remedy("name the GPUs as CDI devices instead of `--gpus`, or set the mode back to auto")
+                .command("docker run --device nvidia.com/gpu=all --ipc=host …")
+                .command("sudo nvidia-ctk config --set nvidia-container-runtime.mode=auto --in-place"),
+        );
+    }
+    None
+}
+
+/// The image names a version of CUDA that the driver does not support.
+fn old_driver(host: &Host, finding: Finding) -> Finding {
+    let finding = finding
+        .because("an image says which CUDA its programs need, and the driver decides which it can run");
+    let finding = match host.driver_cuda() {
+        Ok(most) => finding.seen(format!("the driver supports CUDA up to {most}")),
+        Err(_) => finding,
+    };
+    let disable = "docker run --gpus all -e NVIDIA_DISABLE_REQUIRE=1 …";
+    match host.place() {
+        Place::Windows | Place::Wsl => finding.remedy(
+            "update the NVIDIA driver of Windows, which WSL and Docker Desktop use, or take an image for an older CUDA; the \
+             command starts the container anyway, which works if its programs do not need the newer CUDA",
+        ),
+        _ => finding.remedy(
+            "update the NVIDIA driver of this machine and restart it, or take an image for an older CUDA; the command starts \
+             the container anyway, which works if its programs do not need the newer CUDA",
+        ),
+    }
+    .command(disable)
+}
+
+/// NVIDIA's runtime does not find a working driver on the host; the check of the driver says more.
+fn without_driver(host: &Host, seen: &str, finding: impl Fn(&str, String) -> Finding) -> Option<Finding> {
+    let seen = seen.to_owned();
+    let state = host.nvml_state().ok();
+    if state == Some(NvmlState::Ready) {
+        let title = "Docker does not find the NVIDIA driver, which works on this machine";
+        return Some(
+            finding(title, seen)
+                .because(
+                    "NVIDIA's runtime looks for the driver's libraries in the list of the loader, where Docker runs: a Docker \
+                     of snap or of Docker Desktop is closed off from this machine",
+                )
+                .remedy("use Docker's own package instead of snap and Docker Desktop, and write the loader's list anew")
+                .command("sudo ldconfig")
+                .command("docker context use default"),
+        );
+    }
+    // Other checks say why the driver does not work.
+    if state.is_some() {
+        return None;
+    }
+    let title = "containers get no GPU, because the NVIDIA driver does not work on their host";
+    let finding = finding(title, seen)
+        .because(
+            "a container uses the driver of its host, and NVIDIA's runtime finds none there that is loaded",
+        )
+        .remedy(advice(host).unwrap_or(
+            "install the NVIDIA driver on the host, and restart it; nvidia-smi has to work there first",
+        ));
+    Some(install(host).into_iter().fold(finding, Finding::command).command("nvidia-smi"))
+}
+
+/// The end of a message, in which the cause is.
+fn shortened(line: &str) -> String {
+    const MOST: usize = 160;
+    let start = line.char_indices().rev().nth(MOST).map_or(0, |(at, _)| at);
+    if start == 0 { line.to_owned() } else { format!("…{}", &line[start..]) }
+}
