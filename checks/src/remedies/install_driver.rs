@@ -85,8 +85,7 @@ pub(crate) fn install_for(host: &Host, card: Option<Generation>) -> Vec<String> 
         }
         Family::Fedora => &["sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda"],
         Family::RedHat | Family::Amazon => return of_red_hat(host, &distribution, family, old),
-        Family::Leap if distribution.id.starts_with("sle") => return of_sles(&distribution, old),
-        Family::Tumbleweed | Family::Leap => return of_suse(family, old),
+        Family::Tumbleweed | Family::Leap => return of_suse(&distribution, family, old),
         Family::Arch if distribution.id == "manjaro" => &["sudo mhwd -a pci nonfree 0300"],
         Family::Arch if !old => return of_arch(host),
         Family::Void => &["sudo xbps-install -Su void-repo-nonfree", "sudo xbps-install -S nvidia"],
@@ -137,19 +136,6 @@ fn of_arch(host: &Host) -> Vec<String> {
         "linux" => "sudo pacman -Syu nvidia-open nvidia-utils".to_owned(),
         _ => format!("sudo pacman -Syu nvidia-open-dkms nvidia-utils {package}-headers"),
     }]
-}
-
-/// NVIDIA's own repository, which needs the headers and dkms of SUSE's PackageHub.
-fn of_sles(distribution: &Distribution, old: bool) -> Vec<String> {
-    let release = distribution.version.as_ref().map_or(15, |version| version.major());
-    let version = distribution.version.as_ref().map_or("<version>".to_owned(), ToString::to_string);
-    let packages = if old { "cuda-drivers-580" } else { "nvidia-open" };
-    vec![
-        format!("sudo SUSEConnect --product PackageHub/{version}/x86_64"),
-        format!("sudo zypper addrepo {REPOSITORIES}/sles{release}/x86_64/cuda-sles{release}.repo"),
-        "sudo zypper refresh".to_owned(),
-        format!("sudo zypper install {packages}"),
-    ]
 }
 
 /// Debian's own packages are too old for Blackwell, so the open module comes from NVIDIA.
@@ -206,11 +192,15 @@ fn of_nvidia(release: &str, old: bool) -> Vec<String> {
     commands.iter().map(|&command| command.to_owned()).collect()
 }
 
-/// openSUSE signs the open module; the libraries come from NVIDIA's repository.
-fn of_suse(family: Family, old: bool) -> Vec<String> {
+/// SUSE signs the open module; the libraries come from NVIDIA's repository.
+fn of_suse(distribution: &Distribution, family: Family, old: bool) -> Vec<String> {
     let place = match family {
-        Family::Tumbleweed => "https://download.nvidia.com/opensuse/tumbleweed",
-        _ => "'https://download.nvidia.com/opensuse/leap/$releasever'",
+        Family::Tumbleweed => "https://download.nvidia.com/opensuse/tumbleweed".to_owned(),
+        _ if distribution.id.starts_with("sle") => {
+            let release = distribution.version.as_ref().map_or(15, |version| version.major());
+            format!("{REPOSITORIES}/sles{release}/x86_64/")
+        }
+        _ => "'https://download.nvidia.com/opensuse/leap/$releasever'".to_owned(),
     };
     let module =
         if old { "nvidia-driver-G06-kmp-default" } else { "nvidia-open-driver-G06-signed-kmp-default" };

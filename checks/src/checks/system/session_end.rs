@@ -20,7 +20,7 @@ const LASTING: [&str; 3] = ["TMUX", "STY", "ZELLIJ"];
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let is_machine = host.place() == Place::Machine && host.job().is_none();
-    if host.os()? != "linux" || !is_machine || !intent.run {
+    if host.os()? != "linux" || !is_machine {
         return Ok(Vec::new());
     }
     let is_set = |name: &&str| host.env(name).is_ok_and(|value| value.is_some());
@@ -45,7 +45,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let finding = if lingers { finding } else { finding.command("loginctl enable-linger") };
         return Ok(vec![finding.command("systemd-run --user --scope tmux")]);
     }
-    if LASTING.iter().any(is_set) || ignores_hangups(host) {
+    if !intent.run || LASTING.iter().any(is_set) || ignores_hangups(host) {
         return Ok(Vec::new());
     }
     let title = "a run in this SSH session ends when the connection breaks off";
