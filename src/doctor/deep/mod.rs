@@ -181,7 +181,7 @@ fn administrator(host: &Host) -> Administrator {
         // The driver is that of Windows.
         Place::Wsl | Place::DockerInWsl => Administrator::Windows,
         Place::Docker | Place::Podman | Place::Lxc => Administrator::Host,
-        Place::Apptainer => Administrator::Machine,
+        Place::Apptainer | Place::Enroot => Administrator::Machine,
         Place::Pod => Administrator::Node,
         Place::Colab => Administrator::Service("Colab".to_owned()),
         Place::Kaggle => Administrator::Service("Kaggle".to_owned()),
