@@ -5,17 +5,12 @@
 
 use super::generation::{Generation, newest};
 use super::kernel_headers::{devel_package, line_of_debian};
+use super::old_card::rpm_fusion;
 use super::{arch, image, old_card};
 use crate::facts::{Distribution, Family, Host};
 
-/// The last driver branch for cards before Turing.
-pub(crate) const LAST_FOR_OLD_CARDS: u32 = 580;
 /// NVIDIA's repositories for distributions that package no driver, or an old one.
 const REPOSITORIES: &str = "https://developer.download.nvidia.com/compute/cuda/repos";
-
-/// The packages that add RPM Fusion's repositories.
-const RPM_FUSION: &str = "https://mirrors.rpmfusion.org/free/fedora/rpmfusion-free-release-$(rpm -E %fedora).noarch.rpm \
-     https://mirrors.rpmfusion.org/nonfree/fedora/rpmfusion-nonfree-release-$(rpm -E %fedora).noarch.rpm";
 
 /// RPM Fusion's packages on Silverblue and Kinoite, layered into the image.
 const IMMUTABLE_FEDORA: [&str; 2] = [
@@ -23,11 +18,6 @@ const IMMUTABLE_FEDORA: [&str; 2] = [
     "sudo rpm-ostree kargs --append=rd.driver.blacklist=nouveau,nova_core \
      --append=modprobe.blacklist=nouveau,nova_core",
 ];
-
-/// The command that adds RPM Fusion's repositories, by the one that installs packages.
-pub(super) fn rpm_fusion(install: &str) -> Vec<String> {
-    vec![format!("{install} {RPM_FUSION}")]
-}
 
 /// The commands for this host's distribution, if it is a common one; they need a restart afterwards.
 /// Inside a container there are none: the driver is the host's.

@@ -1,13 +1,23 @@
 //! The proprietary driver of branch 580, the last for Maxwell, Pascal and Volta. Distributions whose usual package
 //! has a newer branch, or the open module, have another one for these cards.
 
-use super::generation::Generation;
 use super::image;
-use super::install_driver::{LAST_FOR_OLD_CARDS, install_for, rpm_fusion};
 use crate::facts::{Distribution, Family, Host};
 
+/// The last driver branch for cards before Turing.
+pub(crate) const LAST_FOR_OLD_CARDS: u32 = 580;
+
+/// The packages that add RPM Fusion's repositories.
+const RPM_FUSION: &str = "https://mirrors.rpmfusion.org/free/fedora/rpmfusion-free-release-$(rpm -E %fedora).noarch.rpm \
+     https://mirrors.rpmfusion.org/nonfree/fedora/rpmfusion-nonfree-release-$(rpm -E %fedora).noarch.rpm";
+
 /// Its packages in RPM Fusion, whose `akmod-nvidia` no longer supports these cards.
-const OF_FUSION: [&str; 2] = ["akmod-nvidia-580xx", "xorg-x11-drv-nvidia-580xx-cuda"];
+pub(super) const OF_FUSION: [&str; 2] = ["akmod-nvidia-580xx", "xorg-x11-drv-nvidia-580xx-cuda"];
+
+/// The command that adds RPM Fusion's repositories, by the one that installs packages.
+pub(super) fn rpm_fusion(install: &str) -> Vec<String> {
+    vec![format!("{install} {RPM_FUSION}")]
+}
 
 /// The commands that install it where no driver is, on a distribution with a package of its own for it.
 pub(super) fn install(host: &Host, family: Family, distribution: &Distribution) -> Option<Vec<String>> {
@@ -47,34 +57,6 @@ pub(super) fn install(host: &Host, family: Family, distribution: &Distribution) 
     })
 }
 
-/// The commands that put it in the place of another driver.
-pub(crate) fn replace(host: &Host) -> Vec<String> {
-    let old = || install_for(host, Some(Generation::BeforeTuring));
-    if host.is_container() {
-        return Vec::new();
-    }
-    match host.family() {
-        Some(Family::Ubuntu | Family::OnUbuntu) => {
-            vec![format!("sudo apt install nvidia-driver-{LAST_FOR_OLD_CARDS}")]
-        }
-        Some(Family::Fedora) if is_immutable(host) => match image::of(host) {
-            Some(image) => image.commands_for_old_cards(),
-            None => {
-                let added: Vec<String> = OF_FUSION.iter().map(|name| format!("--install={name}")).collect();
-                let added = added.join(" ");
-                vec![format!("sudo rpm-ostree uninstall akmod-nvidia xorg-x11-drv-nvidia-cuda {added}")]
-            }
-        },
-        // The two drivers conflict.
-        Some(Family::Fedora) => {
-            let remove = "sudo dnf remove 'akmod-nvidia*' 'kmod-nvidia*' 'xorg-x11-drv-nvidia*'".to_owned();
-            [remove].into_iter().chain(old()).collect()
-        }
-        Some(Family::Void) => ["sudo xbps-remove nvidia".to_owned()].into_iter().chain(old()).collect(),
-        _ => old(),
-    }
-}
-
 /// What to write before the commands, or instead of them.
 pub(crate) fn advice(host: &Host) -> Option<&'static str> {
     Some(match host.family()? {
@@ -95,6 +77,6 @@ pub(crate) fn advice(host: &Host) -> Option<&'static str> {
     })
 }
 
-fn is_immutable(host: &Host) -> bool {
+pub(super) fn is_immutable(host: &Host) -> bool {
     host.exists("/run/ostree-booted") == Ok(true)
 }

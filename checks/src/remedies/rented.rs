@@ -3,7 +3,7 @@
 
 use yolo_base::env::NCCL_SHM_DISABLE;
 
-use super::start_container::Start;
+use super::start::Start;
 use crate::facts::Rental;
 use crate::finding::Finding;
 

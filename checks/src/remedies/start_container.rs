@@ -1,32 +1,10 @@
 //! Starting a container in another way: the option of the program that starts containers of this kind. A
 //! notebook service starts its own, so its user chooses another kind of session at most.
 
+pub(crate) use super::start::Start;
 use super::{lxc, rented};
 use crate::facts::{Host, Place};
 use crate::finding::Finding;
-
-/// What a container has to be started with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Start {
-    /// GPUs, with the driver's libraries: so many for a pod, all of the machine elsewhere.
-    Gpus(usize),
-    /// The libraries for computing: without a setting, images may have those for monitoring only.
-    Libraries,
-    /// No limit on locked memory.
-    LockedMemory,
-    /// System calls for NUMA.
-    Numa,
-    /// The network of the machine.
-    HostNetwork,
-    /// So many GiB of memory.
-    Memory(u64),
-    /// So many CPU cores.
-    Cores(usize),
-    /// The sockets of the host's MPS daemon.
-    Mps,
-    /// The device files of InfiniBand or RoCE adapters, with memory that may be locked.
-    Infiniband,
-}
 
 /// The finding, with the way to start this container with `what`.
 pub(crate) fn start_with(host: &Host, finding: Finding, what: Start) -> Finding {

@@ -2,6 +2,7 @@
 //! creates on first use, and a working module behind it. This does not apply to WSL, nor to other guests of Windows
 //! that use its driver.
 
+use super::uvm_closed::DEVICE;
 use crate::checks::{Answer, Check};
 use crate::facts::{Family, Host, NvmlState, Place};
 use crate::finding::Finding;
@@ -16,7 +17,6 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-pub(super) const DEVICE: &str = "/dev/nvidia-uvm";
 /// The kernel's and systemd's words after waking up, of suspend and of hibernation, old and new.
 const WOKE: [&str; 6] = [
     "PM: suspend exit",

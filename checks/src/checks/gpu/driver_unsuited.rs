@@ -10,10 +10,11 @@ use crate::libtorch_builds::BUILDS;
 use crate::remedies::generation::{
     FIRST_OF_BLACKWELL, FIRST_OF_TURING, Generation, architecture, newest, numbers,
 };
-use crate::remedies::install_driver::{LAST_FOR_OLD_CARDS, install_for};
+use crate::remedies::install_driver::install_for;
+use crate::remedies::old_card::LAST_FOR_OLD_CARDS;
 use crate::remedies::power_cycle::{power_cycle, words};
 use crate::remedies::restart::restart;
-use crate::remedies::{grid, image, old_card};
+use crate::remedies::{grid, image, old_card, replace_driver};
 use crate::status::Status;
 
 /// The reason, if the log has one. The driver wraps its messages over several lines.
@@ -329,7 +330,7 @@ fn with_old_driver(host: &Host, finding: Finding, branch: u32) -> Finding {
         )),
         None => finding,
     };
-    with_commands(host, finding, old_card::replace(host))
+    with_commands(host, finding, replace_driver::by_old_branch(host))
 }
 
 /// The open module starts the card's own processor (GSP) with a file of the driver's version.

@@ -6,7 +6,8 @@ use crate::finding::Finding;
 use crate::remedies::device_group;
 use crate::remedies::start_container::{Start, start_with};
 
-const DEVICE: &str = super::device_files::DEVICE;
+/// The device file that CUDA needs and NVML does not.
+pub(super) const DEVICE: &str = "/dev/nvidia-uvm";
 
 pub(super) fn find(host: &Host) -> Option<Finding> {
     let stat = host.stat(DEVICE).ok().flatten().filter(|stat| stat.kind == PathKind::Char)?;

@@ -1,9 +1,11 @@
 //! Why Windows denies WSL the GPU (NVML error 17), by the driver models of the cards, which nvidia-smi.exe knows.
 
 use super::SHUTDOWN;
-use super::gpu_device::SERVER_2022;
 use crate::facts::Host;
 use crate::finding::Finding;
+
+/// The build of Windows Server 2022; no other Windows has it.
+pub(super) const SERVER_2022: u32 = 20348;
 
 /// Cards without display outputs: many of them refuse the driver model of display cards without a licence for it.
 const DATA_CENTER: [&str; 22] = [

@@ -3,6 +3,7 @@
 //! missing device before a driver that does not respond. The kernel log lines `dxgk … Ioctl failed`
 //! also appear on healthy machines, so they are only evidence if the driver does not respond.
 
+use super::gpu_blocked::SERVER_2022;
 use super::{gpu_blocked as blocked, linux_driver};
 use crate::checks::gpu::chosen;
 use crate::checks::{Answer, Check};
@@ -18,9 +19,6 @@ const UNANSWERED: [&str; 2] = ["processes", "power_limit"];
 
 /// Windows 10 21H2, the first Windows that gives WSL a GPU (Microsoft, "GPU accelerated ML training in WSL").
 const WITH_GPU: u32 = 19044;
-
-/// The build of Windows Server 2022; no other Windows has it.
-pub(super) const SERVER_2022: u32 = 20348;
 
 pub(super) static CHECK: Check = Check {
     question: "Is the GPU available in WSL?",

@@ -1,7 +1,7 @@
 //! The virtual disk of a distribution that Windows or WSL cannot open. Nothing here removes a distribution, which would
 //! delete its disk.
 
-use super::{Said, files};
+use super::said::Said;
 use crate::checks::wsl::{SHUTDOWN, edit};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -11,6 +11,9 @@ use crate::wsl::start_failure::{Failure, Fault};
 /// Shows where the disks of all distributions are.
 const FIND: &str = "powershell.exe -Command \"Get-ItemProperty \
                     HKCU:\\Software\\Microsoft\\Windows\\CurrentVersion\\Lxss\\* | Format-List DistributionName, BasePath\"";
+
+/// What Windows remembers of the user's distributions.
+const LXSS: &str = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Lxss";
 
 /// The disk of a distribution.
 pub(super) struct Disk {
@@ -29,7 +32,7 @@ impl Disk {
         };
         let named = said.distribution().map(ToOwned::to_owned);
         let of_default = match named {
-            None => files::default_disk(host),
+            None => of_default(host),
             Some(_) => None,
         };
         let path = failure.file.map(ToOwned::to_owned);
@@ -172,4 +175,19 @@ pub(super) fn access_denied(host: &Host, disk: &Disk, failure: &Failure<'_>) -> 
     disk.found(Finding::new("wsl.access-denied", title))
         .command(SHUTDOWN)
         .command(format!("icacls.exe \"{}\" /grant \"%USERNAME%:F\"", disk.file()))
+}
+
+/// The disk of the default distribution, if that is one of WSL 2 on a drive with a letter.
+pub(super) fn of_default(host: &Host) -> Option<Disk> {
+    let value = |path: &str| host.registry(&format!(r"{LXSS}\{path}")).ok().flatten();
+    let id = value("DefaultDistribution")?;
+    let folder = value(&format!(r"{id}\BasePath"))?;
+    if value(&format!(r"{id}\Version"))?.trim() != "2" {
+        return None;
+    }
+    let folder = folder.strip_prefix(r"\\?\").unwrap_or(&folder).trim_end_matches('\\').to_owned();
+    let file = value(&format!(r"{id}\VhdFileName")).unwrap_or_else(|| "ext4.vhdx".to_owned());
+    let has_letter = folder.get(1..3) == Some(r":\");
+    let name = value(&format!(r"{id}\DistributionName"));
+    has_letter.then(|| Disk { path: Some(format!(r"{folder}\{file}")), name })
 }

@@ -1,6 +1,6 @@
 //! Files without which no distribution starts: those of WSL itself, and the disk of the default distribution.
 
-use super::disk::{self, Disk};
+use super::disk;
 use super::machine;
 use super::setup::msi;
 use crate::facts::{Host, PathKind};
@@ -9,9 +9,6 @@ use crate::wsl::start_failure::Fault;
 
 /// Where the installer puts WSL.
 const FOLDER: &str = r"C:\Program Files\WSL";
-/// What Windows remembers of the user's distributions.
-const LXSS: &str = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Lxss";
-
 /// The finding, if a file is known to be missing.
 pub(super) fn missing(host: &Host) -> Option<Finding> {
     let is_file =
@@ -28,7 +25,7 @@ pub(super) fn missing(host: &Host) -> Option<Finding> {
     if let Some(finding) = of_config(host) {
         return Some(finding);
     }
-    let disk = default_disk(host)?;
+    let disk = disk::of_default(host)?;
     (is_file(disk.path.as_deref()?) == Some(false)).then(|| disk::finding(Fault::DiskMissing, &disk))
 }
 
@@ -41,21 +38,6 @@ fn of_config(host: &Host) -> Option<Finding> {
         is_lost.then_some((key, value))
     })?;
     Some(machine::custom_kernel(host, key, Some(value)))
-}
-
-/// The disk of the default distribution, if that is one of WSL 2 on a drive with a letter.
-pub(super) fn default_disk(host: &Host) -> Option<Disk> {
-    let value = |path: &str| host.registry(&format!(r"{LXSS}\{path}")).ok().flatten();
-    let id = value("DefaultDistribution")?;
-    let folder = value(&format!(r"{id}\BasePath"))?;
-    if value(&format!(r"{id}\Version"))?.trim() != "2" {
-        return None;
-    }
-    let folder = folder.strip_prefix(r"\\?\").unwrap_or(&folder).trim_end_matches('\\').to_owned();
-    let file = value(&format!(r"{id}\VhdFileName")).unwrap_or_else(|| "ext4.vhdx".to_owned());
-    let has_letter = folder.get(1..3) == Some(r":\");
-    let name = value(&format!(r"{id}\DistributionName"));
-    has_letter.then(|| Disk { path: Some(format!(r"{folder}\{file}")), name })
 }
 
 /// A file of WSL's own installation is missing or damaged.

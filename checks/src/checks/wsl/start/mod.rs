@@ -5,9 +5,12 @@
 mod disk;
 mod files;
 mod machine;
+mod said;
 mod setup;
 
 use std::time::Duration;
+
+pub(super) use said::Said;
 
 use super::SHUTDOWN;
 use crate::facts::{Host, Unknown};
@@ -33,8 +36,6 @@ const OTHER: [&str; 11] = [
     "--debug-shell",
     "--uninstall",
 ];
-/// Options that install something, or list what can be installed.
-const SETUP: [&str; 4] = ["--install", "--update", "--online", " -o"];
 /// Programs that start a distribution, without the version in their names.
 const LAUNCHERS: [&str; 12] = [
     "wsl",
@@ -50,32 +51,6 @@ const LAUNCHERS: [&str; 12] = [
     "oraclelinux",
     "almalinux",
 ];
-
-/// What a program of WSL printed.
-pub(super) struct Said {
-    command: String,
-    text: String,
-    is_setup: bool,
-}
-
-impl Said {
-    pub(super) fn new(command: &str, text: &str) -> Self {
-        let is_setup = SETUP.iter().any(|option| command.contains(option));
-        Self { command: command.to_owned(), text: text.to_owned(), is_setup }
-    }
-
-    /// Whether it lists what can be installed.
-    fn is_list(&self) -> bool {
-        self.command.contains("--online") || self.command.contains(" -o")
-    }
-
-    /// The distribution that the command names with `-d`, or by its own name.
-    fn distribution(&self) -> Option<&str> {
-        let words: Vec<&str> = self.command.split_whitespace().collect();
-        let at = words.iter().position(|word| matches!(*word, "-d" | "--distribution"))?;
-        words.get(at + 1).copied()
-    }
-}
 
 /// Recorded outputs of programs of WSL, and of others in which an error of WSL is.
 pub(super) fn recorded(host: &Host) -> Vec<Said> {
