@@ -234,4 +234,16 @@ pub(super) const ROWS: &[Entry] = &[
         fix: None,
         detects: &["wsl-mirrored-unsupported"],
     },
+    Entry {
+        id: "wsl.local-ports",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "Linux uses ports that Windows did not reserve",
+        cause: "with mirrored networking WSL and Windows share one address, and Windows passes on only the answers to ports that \
+                it reserved for WSL: other connections hang or fail without a message, and so do downloads and runs on several \
+                machines",
+        remedy: Some("remove the setting of net.ipv4.ip_local_port_range, and start WSL again"),
+        fix: None,
+        detects: &[],
+    },
 ];

@@ -28,6 +28,9 @@ const WOKE: [&str; 6] = [
 ];
 
 fn run(host: &Host, intent: &Intent) -> Answer {
+    if !intent.cpu && host.nvml_state()? == NvmlState::Failed(9) && are_missing(host) {
+        return Ok(vec![never_made(host)]);
+    }
     if intent.cpu
         || !super::is_native_linux(host)
         || host.has_gpu_of_windows_host()
@@ -61,6 +64,37 @@ fn kaslr(line: String) -> Finding {
         .seen(line)
         .command("echo 'options nvidia_uvm uvm_disable_hmm=1' | sudo tee /etc/modprobe.d/uvm.conf")
         .command("sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm")
+}
+
+/// Whether the module is loaded on this machine, and even the device file that NVML needs does not exist.
+pub(super) fn are_missing(host: &Host) -> bool {
+    host.place() == Place::Machine
+        && matches!(host.driver_module_version(), Ok(Some(_)))
+        && host.exists("/dev/nvidiactl") == Ok(false)
+}
+
+/// NVML calls a driver without device files "not loaded". A graphical system, nvidia-persistenced or nvidia-modprobe make
+/// them; on a server that has none of these, nobody does.
+fn never_made(host: &Host) -> Finding {
+    let title = "the NVIDIA driver's module is loaded, but its device files (/dev/nvidiactl, /dev/nvidia0, …) do not exist";
+    let finding = Finding::new("gpu.uvm-missing", title)
+        .because(
+            "a graphical system, nvidia-persistenced or nvidia-modprobe makes these files, and none of them has: every program \
+             then finds the driver \"not loaded\"",
+        )
+        .remedy("install nvidia-modprobe, with which programs make the device files, and make them now");
+    let finding = modprobe_package(host).into_iter().fold(finding, Finding::command);
+    finding.command("sudo nvidia-modprobe -c=0 -u")
+}
+
+/// The command that installs the setuid program with which CUDA makes its device files.
+fn modprobe_package(host: &Host) -> Option<String> {
+    host.package_command([
+        "sudo apt install nvidia-modprobe",
+        "sudo dnf install nvidia-modprobe",
+        "sudo zypper install nvidia-modprobe",
+        "",
+    ])
 }
 
 fn missing(host: &Host) -> Option<Finding> {
@@ -124,12 +158,7 @@ fn missing(host: &Host) -> Option<Finding> {
     if makes_itself {
         return None;
     }
-    let package = host.package_command([
-        "sudo apt install nvidia-modprobe",
-        "sudo dnf install nvidia-modprobe",
-        "sudo zypper install nvidia-modprobe",
-        "",
-    ]);
+    let package = modprobe_package(host);
     Some(package.into_iter().fold(finding, Finding::command).command("sudo nvidia-modprobe -u -c=0"))
 }
 

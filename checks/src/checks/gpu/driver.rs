@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::lost::LOCKED;
-use super::{driver_unsuited, kernel_module, lost, no_card, outside_job, pci, windows_host};
+use super::{device_files, driver_unsuited, kernel_module, lost, no_card, outside_job, pci, windows_host};
 use crate::checks::{Answer, Check};
 use crate::facts::{Family, Host, NvmlState, Place, Stat, Version};
 use crate::finding::Finding;
@@ -72,6 +72,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     // The check of the run's GPUs reports that they are in other nodes of a cluster.
     if outside_job::find(host, intent).is_some() {
+        return Ok(Vec::new());
+    }
+    // The check of the device files reports that nothing has made them.
+    if state == NvmlState::Failed(9) && device_files::are_missing(host) {
         return Ok(Vec::new());
     }
     let reason = match state {

@@ -88,7 +88,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     }
     findings.extend(of_switch(host));
     for gpu in gpus.iter().filter(|gpu| gpu.lost().is_none()) {
-        match recovery_action(host, gpu) {
+        match recovery_action(host, gpu, &xids) {
             Some(finding) => findings.push(finding),
             None => findings.extend(earlier(host, gpu, &xids)),
         }
@@ -268,7 +268,7 @@ fn asked_for<'a>(host: &Host, gpu: &Gpu, xids: impl Iterator<Item = &'a Xid>) ->
 
 /// What the driver says has to be done with the card, which needs no kernel log. An action that this program
 /// does not know is left to the kernel log.
-fn recovery_action(host: &Host, gpu: &Gpu) -> Option<Finding> {
+fn recovery_action(host: &Host, gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
     let action = match gpu.number("recovery_action").ok()? {
         1 => "Reset",
         2 | 7 => "Reboot",
@@ -278,6 +278,11 @@ fn recovery_action(host: &Host, gpu: &Gpu) -> Option<Finding> {
     };
     let title = format!("the driver's recovery action for {} is {action}", super::label(gpu));
     let finding = Finding::new("gpu.recovery-action", title);
+    // What happened before it, if the kernel's log still has it.
+    let own = address(gpu);
+    let lines: Vec<&Xid> = xids.iter().filter(|xid| own.is_some() && xid.address == own).collect();
+    let finding =
+        lines.iter().rev().take(2).rev().fold(finding, |finding, xid| finding.seen(xid.line.clone()));
     Some(match action {
         "Reboot" => restart(host, finding.remedy("restart the machine")),
         "Drain P2P" => finding

@@ -118,7 +118,18 @@ fn master(host: &Host, intent: &Intent) -> Result<Option<Finding>, crate::facts:
     };
     let Some(first) = addresses.first() else {
         let title = format!("--master-addr {name} does not resolve");
-        return Ok(Some(Finding::new("network.master-unknown", title).command("ip -4 addr")));
+        return Ok(Some(
+            Finding::new("network.master-unknown", title)
+                .because(
+                    "neither /etc/hosts nor a name server knows that name on this machine; a name may be known on the machine that \
+                     has it and on no other",
+                )
+                .remedy(
+                    "on all machines, write the IP address of machine 0 instead of its name, as `ip -4 addr` shows it there; or \
+                     add a line with its address and name to /etc/hosts of every machine",
+                )
+                .command("ip -4 addr  # on machine 0"),
+        ));
     };
     if addresses.iter().all(std::net::IpAddr::is_loopback) {
         let title =

@@ -17,6 +17,7 @@ mod kernel;
 mod known_faults;
 mod linux_driver;
 mod loader;
+mod local_ports;
 mod memory;
 mod nested;
 mod network;
@@ -49,6 +50,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &config_misplaced::CHECK,
     &restart_due::CHECK,
     &config_values::CHECK,
+    &local_ports::CHECK,
     &data::CHECK,
     &disk::CHECK,
     &network::CHECK,

@@ -1,0 +1,60 @@
+//! Whether Linux uses its own local ports in mirrored mode. Windows and WSL then share one address, and WSL reserves some
+//! ports at Windows, which it writes to ip_local_port_range; answers to all others are dropped without a message. A
+//! file of sysctl that sets this range is applied after that, at each start.
+
+use crate::checks::{Answer, Check};
+use crate::facts::Host;
+use crate::finding::Finding;
+use crate::intent::Intent;
+use crate::shell_quote::quote;
+
+pub(super) static CHECK: Check = Check {
+    question: "Does Linux use the ports that mirrored networking reserved?",
+    reports: &["wsl.local-ports"],
+    preflight: false,
+    run,
+};
+
+const KEY: &str = "net.ipv4.ip_local_port_range";
+/// In the order in which a file hides another of its name.
+const FOLDERS: [&str; 3] = ["/etc/sysctl.d", "/run/sysctl.d", "/usr/lib/sysctl.d"];
+
+fn run(host: &Host, _: &Intent) -> Answer {
+    if !host.is_wsl2()? || host.is_container() {
+        return Ok(Vec::new());
+    }
+    let mode =
+        host.wslconfig().ok().and_then(|config| config.value("networkingMode").map(str::to_ascii_lowercase));
+    if mode.as_deref().map(str::trim) != Some("mirrored") {
+        return Ok(Vec::new());
+    }
+    let Some((file, line)) = setting(host) else { return Ok(Vec::new()) };
+    let title = format!("{file} replaces the local ports that WSL reserved for mirrored networking");
+    Ok(vec![
+        Finding::new("wsl.local-ports", title)
+            .seen(line)
+            .remedy(format!(
+                "remove the line with {KEY} from {file} and start WSL again; or write networkingMode=nat in .wslconfig"
+            ))
+            .command(format!("sudoedit {}", quote(&file)))
+            .command(super::SHUTDOWN),
+    ])
+}
+
+/// The file that sets the range, and its line.
+fn setting(host: &Host) -> Option<(String, String)> {
+    let of_folders = FOLDERS.iter().flat_map(|folder| {
+        let names = host.folder(folder).ok().flatten().unwrap_or_default();
+        names.into_iter().filter(|name| name.ends_with(".conf")).map(move |name| format!("{folder}/{name}"))
+    });
+    std::iter::once("/etc/sysctl.conf".to_owned()).chain(of_folders).find_map(|file| {
+        let text = host.text(&file).ok().flatten()?;
+        // A path may be written with slashes; `-` in front means that an error does not matter.
+        let is_it = |line: &&str| {
+            let key = line.split('=').next().unwrap_or_default().trim().trim_start_matches('-');
+            line.contains('=') && key.replace('/', ".") == KEY
+        };
+        let line = text.lines().map(str::trim).find(is_it)?.to_owned();
+        Some((file, line))
+    })
+}
