@@ -79,16 +79,23 @@ fn places() -> Vec<(&'static str, Value)> {
     machines.chain(guests).collect()
 }
 
-/// What a user is told to type: by finding and command, the places.
-type Commands = BTreeMap<(String, String), BTreeSet<&'static str>>;
+/// What a user is told to type, or to do: by finding and command or text, the places.
+type Words = BTreeMap<(String, String), BTreeSet<&'static str>>;
+
+/// The remedies of all findings in all places.
+#[derive(Default)]
+struct Remedies {
+    commands: Words,
+    texts: Words,
+}
 
 /// The commands of all findings in all places, collected once for all tests.
-fn all() -> &'static Commands {
-    static ALL: OnceLock<Commands> = OnceLock::new();
+fn all() -> &'static Remedies {
+    static ALL: OnceLock<Remedies> = OnceLock::new();
     ALL.get_or_init(collect)
 }
 
-fn collect() -> Commands {
+fn collect() -> Remedies {
     let places = places();
     let (placed, machines): (Vec<Case>, Vec<Case>) =
         cases().into_iter().partition(|case| case.recording["os"] != "linux" || is_placed(&case.recording));
@@ -102,27 +109,30 @@ fn collect() -> Commands {
             .map(|machines| {
                 let places = &places;
                 scope.spawn(move || {
-                    let mut commands = Commands::new();
+                    let mut remedies = Remedies::default();
                     for (recording, intent) in machines {
                         for (place, patch) in places {
                             let mut recording = recording.clone();
                             merge(&mut recording, patch);
-                            add(&mut commands, place, recording, intent);
+                            add(&mut remedies, place, recording, intent);
                         }
                     }
-                    commands
+                    remedies
                 })
             })
             .collect();
-        let mut all = Commands::new();
+        let mut all = Remedies::default();
         for case in placed {
             if let Some(place) = place_of(&case.host()) {
                 add(&mut all, place, case.recording, &case.intent);
             }
         }
         for part in works.into_iter().map(|work| work.join().unwrap()) {
-            for (key, places) in part {
-                all.entry(key).or_default().extend(places);
+            for (key, places) in part.commands {
+                all.commands.entry(key).or_default().extend(places);
+            }
+            for (key, places) in part.texts {
+                all.texts.entry(key).or_default().extend(places);
             }
         }
         all
@@ -160,12 +170,16 @@ fn place_of(host: &Host) -> Option<&'static str> {
     })
 }
 
-fn add(commands: &mut Commands, place: &'static str, recording: Value, intent: &Intent) {
+fn add(remedies: &mut Remedies, place: &'static str, recording: Value, intent: &Intent) {
     let host = Host::from_value(recording).unwrap().0;
     let shown = run_all_checks(&host, intent).into_iter();
     for finding in shown.filter(|finding| is_produced(finding) && finding.status > Status::Ok) {
-        for command in finding.remedy.iter().flat_map(|remedy| &remedy.commands) {
-            commands.entry((finding.id.to_owned(), command.clone())).or_default().insert(place);
+        if let Some(remedy) = &finding.remedy {
+            let text = (finding.id.to_owned(), remedy.text.clone());
+            remedies.texts.entry(text).or_default().insert(place);
+            for command in &remedy.commands {
+                remedies.commands.entry((finding.id.to_owned(), command.clone())).or_default().insert(place);
+            }
         }
     }
 }
@@ -187,7 +201,7 @@ const PROGRAMS: [(&[&str], &[&str]); 10] = [
 #[test]
 fn commands_fit_the_place_that_they_are_for() {
     let mut wrong = Vec::new();
-    for ((id, command), places) in all() {
+    for ((id, command), places) in &all().commands {
         for place in places {
             if let Some(why) = misfit(command, place) {
                 wrong.push(format!("{place}: {id}: {command}: {why}"));
@@ -246,11 +260,46 @@ fn misfit(command: &str, place: &str) -> Option<&'static str> {
 }
 
 #[test]
+fn texts_fit_the_place_that_they_are_for() {
+    let mut wrong = Vec::new();
+    for ((id, text), places) in &all().texts {
+        for place in places {
+            if let Some(why) = misfit_of_text(id, text, place) {
+                wrong.push(format!("{place}: {id}: {text}: {why}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} texts do not fit:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Why a sentence must not be said in a place.
+fn misfit_of_text(id: &str, text: &str, place: &str) -> Option<&'static str> {
+    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    if ["slurm", "pbs", "lsf"].contains(&place)
+        && ["gpu.hidden", "gpu.visible-unreadable", "gpu.order"].contains(&id)
+        && has(&["unset "])
+    {
+        return Some("the batch system has set it");
+    }
+    let is_guest = GUESTS.contains(&place) && place != "lxc" && place != "proxmox";
+    // Somebody else is asked, or does it.
+    let is_passed_on =
+        has(&["administrator", "the host", "the node", "on another", "its owner", "tell ", "report "]);
+    if is_guest && !is_passed_on && has(&["restart the machine", "reboot"]) {
+        return Some("the machine is not the user's");
+    }
+    if is_guest && !is_passed_on && has(&["firmware", "BIOS", "power cable", "reseat", "Secure Boot"]) {
+        return Some("the user has no access to the hardware");
+    }
+    None
+}
+
+#[test]
 fn each_command_and_its_places() {
     let mut text = String::new();
     let mut last = String::new();
     let every = places().len();
-    for ((id, command), places) in all() {
+    for ((id, command), places) in &all().commands {
         if *id != last {
             writeln!(text, "{id}").unwrap();
             last.clone_from(id);
@@ -407,7 +456,7 @@ fn every_command_that_can_do_harm_is_reviewed() {
     };
     let mut used = BTreeSet::new();
     let mut wrong = Vec::new();
-    for (id, command) in all().keys().filter(|(_, command)| is_harmful(command)) {
+    for (id, command) in all().commands.keys().filter(|(_, command)| is_harmful(command)) {
         match REVIEWED.iter().find(|(start, _)| command.starts_with(start)) {
             Some((start, _)) => drop(used.insert(*start)),
             None => wrong.push(format!("{id}: {command}")),

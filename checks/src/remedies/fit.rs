@@ -10,6 +10,23 @@ use crate::finding::{Finding, Remedy};
 const OF_FILES: [&str; 5] = ["sudo chmod ", "sudo chown ", "sudo ldconfig", "sudo rm ", "sudo mkdir "];
 /// Packages with libraries and certificates, and files of libraries, which belong to the system that loads them, also to a container.
 const OF_LIBRARIES: [&str; 5] = ["libgomp", "ca-certificates", "libibverbs", "rdma-core", "/etc/nccl.conf"];
+/// Words of advice that only those can follow who can touch the machine, or who start it.
+const OF_HARDWARE: [&str; 12] = [
+    "firmware",
+    "BIOS",
+    "power cable",
+    "power suppl",
+    "reseat",
+    "riser",
+    "Secure Boot",
+    "kernel's command line",
+    "kernel command line",
+    "restart the machine",
+    "turn the machine off",
+    "boot Linux with",
+];
+/// Words of advice that says already who is to follow it.
+const PASSED_ON: [&str; 5] = ["administrator", "the host", "the node", "another machine", "provider"];
 /// How a command begins that asks for an administrator.
 const SUDO: &str = "sudo ";
 
@@ -33,12 +50,15 @@ pub(crate) fn fit(host: &Host, mut finding: Finding) -> Finding {
         as_configuration(remedy);
     }
     let others = others(host);
-    let Some(remedy) = finding.remedy.as_mut().filter(|remedy| needs_an_administrator(remedy)) else {
+    let Some(remedy) = finding.remedy.as_mut().filter(|remedy| is_for_others(remedy)) else {
         return finding;
     };
     match others {
         Others::None => {}
         Others::Host => {
+            if concerns_hardware(&remedy.text) {
+                remedy.text = format!("on the host: {}", remedy.text);
+            }
             mark(remedy, "  # on the host");
             // Most images have no sudo, and their user is root.
             if host.user().is_ok_and(|user| user.uid == Some(0)) {
@@ -46,6 +66,9 @@ pub(crate) fn fit(host: &Host, mut finding: Finding) -> Finding {
             }
         }
         Others::NodeOfPod => {
+            if concerns_hardware(&remedy.text) {
+                remedy.text = format!("ask the administrator of the node: {}", remedy.text);
+            }
             mark(remedy, "  # on the node");
             without_sudo(remedy);
         }
@@ -68,7 +91,7 @@ pub(crate) fn fit(host: &Host, mut finding: Finding) -> Finding {
         Others::Service(name) => {
             remedy.commands.retain(|command| !is_of_machine(command));
             without_sudo(remedy);
-            if remedy.commands.is_empty() {
+            if remedy.commands.is_empty() || concerns_hardware(&remedy.text) {
                 remedy.text = format!("start a new session: only {name} can change its machines");
             }
         }
@@ -96,8 +119,14 @@ fn others(host: &Host) -> Others {
     }
 }
 
-fn needs_an_administrator(remedy: &Remedy) -> bool {
-    remedy.commands.iter().any(|command| command.contains(SUDO))
+fn is_for_others(remedy: &Remedy) -> bool {
+    remedy.commands.iter().any(|command| command.contains(SUDO)) || concerns_hardware(&remedy.text)
+}
+
+/// Whether a text gives advice about the machine itself, and does not say to whom.
+fn concerns_hardware(text: &str) -> bool {
+    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    has(&OF_HARDWARE) && !has(&PASSED_ON)
 }
 
 /// Whether a command changes the machine and not only files of this system.
