@@ -19,7 +19,7 @@ use yolo_checks::facts::Place;
 use yolo_checks::{Host, Intent, Status, run_all_checks};
 
 /// Distributions, by the content of /etc/os-release.
-const DISTRIBUTIONS: [(&str, &str); 15] = [
+const DISTRIBUTIONS: [(&str, &str); 16] = [
     ("ubuntu", "ID=ubuntu\nID_LIKE=debian\nVERSION_ID=\"24.04\"\n"),
     ("mint", "ID=linuxmint\nID_LIKE=\"ubuntu debian\"\nVERSION_ID=\"22.1\"\n"),
     ("pop", "ID=pop\nID_LIKE=\"ubuntu debian\"\nVERSION_ID=\"24.04\"\n"),
@@ -29,6 +29,7 @@ const DISTRIBUTIONS: [(&str, &str); 15] = [
     ("rocky", "ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=\"9.5\"\n"),
     ("amazon", "ID=\"amzn\"\nID_LIKE=\"fedora\"\nVERSION_ID=\"2023\"\n"),
     ("leap", "ID=\"opensuse-leap\"\nID_LIKE=\"suse opensuse\"\nVERSION_ID=\"15.6\"\n"),
+    ("sles", "ID=sles\nID_LIKE=suse\nVERSION_ID=\"15.7\"\n"),
     ("tumbleweed", "ID=\"opensuse-tumbleweed\"\nID_LIKE=\"opensuse suse\"\n"),
     ("arch", "ID=arch\n"),
     ("manjaro", "ID=manjaro\nID_LIKE=arch\n"),
@@ -76,7 +77,12 @@ fn places() -> Vec<(&'static str, Value)> {
         merge(&mut patch, &guest(name));
         (*name, patch)
     });
-    machines.chain(guests).collect()
+    // Its packages are layered into an image.
+    let silverblue = json!({
+        "files": { "/etc/os-release": "ID=fedora\nVERSION_ID=42\nVARIANT_ID=silverblue\n" },
+        "stats": { "/run/ostree-booted": { "kind": "file" } },
+    });
+    machines.chain([("silverblue", silverblue)]).chain(guests).collect()
 }
 
 /// What a user is told to type, or to do: by finding and command or text, the places.
@@ -190,8 +196,8 @@ const PROGRAMS: [(&[&str], &[&str]); 10] = [
     (&["ubuntu-drivers"], &["ubuntu", "mint"]),
     (&["system76-"], &["pop"]),
     (&["dnf ", "akmods --"], &["fedora", "nobara", "rocky", "amazon"]),
-    (&["rpm "], &["fedora", "nobara", "rocky", "amazon", "leap", "tumbleweed"]),
-    (&["zypper "], &["leap", "tumbleweed"]),
+    (&["rpm "], &["fedora", "silverblue", "nobara", "rocky", "amazon", "leap", "sles", "tumbleweed"]),
+    (&["zypper "], &["leap", "sles", "tumbleweed"]),
     (&["pacman ", "mkinitcpio"], &["arch", "manjaro"]),
     (&["mhwd "], &["manjaro"]),
     (&["nixos-rebuild"], &["nixos"]),
@@ -427,6 +433,7 @@ const REVIEWED: &[(&str, &str)] = &[
     ("sudo nvidia-smi --gpu-reset", "the driver refuses it while a program uses the card"),
     ("sudo rmmod nvidia_uvm", "the kernel refuses it while a program uses the module"),
     ("sudo pacman -Syu", "the whole system: a part of it breaks Arch"),
+    ("sudo rpm-ostree upgrade", "a new image; the present one stays to go back to"),
     ("sudo dnf upgrade", "the whole system, by its package manager, which asks"),
     ("sudo zypper dup", "the whole system, by its package manager, which asks"),
     ("sudo zypper update", "the whole system, by its package manager, which asks"),

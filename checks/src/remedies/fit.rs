@@ -49,6 +49,10 @@ pub(crate) fn fit(host: &Host, mut finding: Finding) -> Finding {
     if let Some(remedy) = finding.remedy.as_mut().filter(|_| host.family() == Some(Family::NixOs)) {
         as_configuration(remedy);
     }
+    let is_image = host.family() == Some(Family::Fedora) && host.exists("/run/ostree-booted") == Ok(true);
+    if let Some(remedy) = finding.remedy.as_mut().filter(|_| is_image) {
+        as_layers(remedy);
+    }
     let others = others(host);
     let Some(remedy) = finding.remedy.as_mut().filter(|remedy| is_for_others(remedy)) else {
         return finding;
@@ -150,6 +154,23 @@ fn as_configuration(remedy: &mut Remedy) {
     if remedy.commands.len() < before {
         remedy.text = format!("in configuration.nix: {}", remedy.text);
         remedy.commands.insert(0, "sudo nixos-rebuild switch".to_owned());
+    }
+}
+
+/// Silverblue and its relatives are images: packages are layers of the next one, which is also when modules are built.
+fn as_layers(remedy: &mut Remedy) {
+    const BUILT_WITH_IT: [&str; 3] = ["sudo akmods ", "sudo dkms ", "sudo dnf reinstall "];
+    const NEXT: &str = "sudo rpm-ostree upgrade";
+    let before = remedy.commands.len();
+    remedy.commands.retain(|command| !BUILT_WITH_IT.iter().any(|start| command.starts_with(start)));
+    if remedy.commands.len() < before && !remedy.commands.iter().any(|command| command.contains("rpm-ostree"))
+    {
+        remedy.commands.insert(0, NEXT.to_owned());
+    }
+    for command in &mut remedy.commands {
+        if let Some(packages) = command.strip_prefix("sudo dnf install ") {
+            *command = format!("sudo rpm-ostree install {packages}");
+        }
     }
 }
 
