@@ -137,7 +137,7 @@ variables! {
     NCCL_P2P_DISABLE: Rank = "`1` on machines where GPUs that communicate directly are known to hang";
     NCCL_SHM_DISABLE: Standard = "`1`: NCCL uses sockets instead of shared memory, so `yolo doctor` does not ask for space in `/dev/shm`";
     NCCL_CUMEM_ENABLE: Rank = "`0` in WSL, where NCCL's newer way to share memory can fail";
-    NCCL_CUMEM_HOST_ENABLE: Rank = "`0` in WSL, likewise";
+    NCCL_CUMEM_HOST_ENABLE: Rank = "`0` in WSL, likewise, and where the NUMA node of a GPU has no CPUs or no memory";
     NCCL_RAS_ADDR: Rank = "where NCCL answers which ranks are behind: a free port of this machine, so that runs do not share one";
     TORCH_NCCL_DUMP_ON_TIMEOUT: Rank = "`1`: after a time-out, each rank writes its last collective operations";
     TORCH_FR_DUMP_TEMP_FILE: Rank = "where it writes them: in `logs` of the run folder";

@@ -29,6 +29,15 @@ impl Setting {
         }
     }
 
+    /// A finding about it. Ranks inherit a variable of the shell, and read a file themselves.
+    pub(crate) fn finding(&self, id: &'static str, title: String) -> Finding {
+        let finding = Finding::new(id, title);
+        match &self.file {
+            Some(_) => finding.because("NCCL reads this file when it starts, in every rank"),
+            None => finding,
+        }
+    }
+
     /// The finding with the way to remove it: the variable, or the line of the file.
     pub(crate) fn removed(&self, finding: Finding) -> Finding {
         match &self.file {

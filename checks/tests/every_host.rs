@@ -7,6 +7,8 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 
 use support::{Case, base_names, cases, is_produced};
 use yolo_checks::{Finding, Intent, NOT_YET_OF_TRAIN, Status, entries, run_all_checks};
@@ -106,6 +108,25 @@ fn the_report_of_every_host_matches_its_snapshot() {
         settings.set_description(case.about.clone());
         settings.bind(|| insta::assert_snapshot!(case.name.clone(), text));
     }
+}
+
+/// A snapshot whose host was renamed or removed shows what no host produces.
+#[test]
+fn every_snapshot_has_a_host() {
+    let names: BTreeSet<(String, String)> = cases().into_iter().map(|case| (case.area, case.name)).collect();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts");
+    let mut orphans = Vec::new();
+    for area in fs::read_dir(&root).unwrap().map(|entry| entry.unwrap()) {
+        let area_name = area.file_name().to_string_lossy().into_owned();
+        for file in fs::read_dir(area.path().join("snapshots")).into_iter().flatten() {
+            let path = file.unwrap().path();
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            if !names.contains(&(area_name.clone(), name)) {
+                orphans.push(path);
+            }
+        }
+    }
+    assert!(orphans.is_empty(), "no host has these snapshots: {orphans:#?}");
 }
 
 fn describe(text: &mut String, finding: &Finding) {

@@ -367,8 +367,24 @@ const HARMFUL: [&str; 36] = [
 const REVIEWED: &[(&str, &str)] = &[
     ("rm -i ", "asks before each file"),
     (
-        "find ",
-        "label files of the data set, and only those with a mark of another encoding; a failed conversion leaves the file",
+        "find … -name '*.txt' -exec sed -i '1s/^\\xef\\xbb\\xbf//'",
+        "takes the mark of an encoding off label files that begin with it; all others stay as they are",
+    ),
+    (
+        "find … -name '*.txt' -exec sh -c 'for file; do case $(head -c 2",
+        "converts label files that begin with the mark of UTF-16; a failed conversion leaves the file",
+    ),
+    (
+        "find … -name '*.txt' -exec sed -i -E 's/^[[:space:]]*(([^[:space:]]+",
+        "cuts label files to boxes, after the command before it has copied them; only where all sampled lines have key points",
+    ),
+    (
+        "find … -name '[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]-*.txt' -execdir sh -c 'mv -n ",
+        "takes eight hexadecimal digits and a hyphen off the names of label files; `-n` keeps files that exist",
+    ),
+    (
+        "find … -name '*.jpg.txt' -execdir sh -c 'mv -n ",
+        "takes the image's extension off the names of label files; `-n` keeps files that exist",
     ),
     ("mv ", "moves a folder or file to the name that is looked for; nothing has that name yet"),
     (
@@ -454,17 +470,37 @@ const REVIEWED: &[(&str, &str)] = &[
     ("sudo nixos-rebuild switch --upgrade", "a new generation; the present one stays to go back to"),
 ];
 
+/// Whether a command is the reviewed one, of which a path may be left out: `find … -name …`.
+fn is_of(command: &str, reviewed: &str) -> bool {
+    match reviewed.split_once('…') {
+        Some((start, rest)) => command.strip_prefix(start).is_some_and(|command| command.contains(rest)),
+        None => command.starts_with(reviewed),
+    }
+}
+
+/// `find` runs any other program, so that its name alone says nothing about a command.
+#[test]
+fn each_command_of_find_is_reviewed_by_itself() {
+    for (reviewed, _) in REVIEWED.iter().filter(|(reviewed, _)| reviewed.trim_start().starts_with("find")) {
+        assert!(reviewed.contains(" -exec") && reviewed.contains("-name '"), "{reviewed}");
+    }
+}
+
 #[test]
 fn every_command_that_can_do_harm_is_reviewed() {
     let is_harmful = |command: &str| {
         // Words in comments and in names of settings do nothing.
         let command = command.split("  # ").next().unwrap_or_default();
-        HARMFUL.iter().any(|word| command.starts_with(word) || command.contains(&format!(" {word}")))
+        // `find` and `sh` have the program behind a quote.
+        HARMFUL.iter().any(|word| {
+            command.starts_with(word)
+                || [" ", "'"].iter().any(|before| command.contains(&format!("{before}{word}")))
+        })
     };
     let mut used = BTreeSet::new();
     let mut wrong = Vec::new();
     for (id, command) in all().commands.keys().filter(|(_, command)| is_harmful(command)) {
-        match REVIEWED.iter().find(|(start, _)| command.starts_with(start)) {
+        match REVIEWED.iter().find(|(reviewed, _)| is_of(command, reviewed)) {
             Some((start, _)) => drop(used.insert(*start)),
             None => wrong.push(format!("{id}: {command}")),
         }

@@ -228,8 +228,8 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "a machine that switches off under load has no time to write why: mostly its power supply cannot deliver \
                 the short peaks of the GPU, or a plug of the card is loose; heat and power cuts do the same",
         remedy: Some(
-            "lower the power limit of the GPU, or its highest clock (`sudo nvidia-smi -lgc 0,1500`), which cuts the peaks; \
-             use a cable of its own for each power socket of the card, look at the temperatures, and if it happens again \
+            "lower the power limit of the GPU (`nvidia-smi -q -d POWER` names the range that a card allows), or its highest clock \
+             (`sudo nvidia-smi -lgc 0,1500`), which cuts the peaks; use a cable of its own for each power socket of the card, look at the temperatures, and if it happens again \
              use a stronger power supply; then continue the run with `yolo train --resume`",
         ),
         fix: None,
@@ -258,7 +258,7 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "Intel's fast desktop CPUs of the 13th and 14th generation ask for too high a voltage until microcode 0x12b, \
                 which damages them over time: programs then crash under load, with \"Segmentation fault\" or wrong results",
         remedy: Some(
-            "update the firmware (BIOS) of the board to one with microcode 0x12b or newer, and choose \"Intel Default \
+            "update the firmware (BIOS) of the board to its newest, with microcode 0x12f or at least 0x12b, and choose \"Intel Default \
              Settings\" in it; if programs crash afterwards too, the CPU is damaged: Intel replaces it under an extended \
              warranty",
         ),
@@ -274,9 +274,10 @@ pub(super) const ROWS: &[Entry] = &[
                 stands still, and CUDA often fails after the machine wakes up",
         remedy: Some(
             "start the run so that the machine stays awake, or switch the automatic suspend off: in the desktop's settings \
-             (Power), on a server with `systemctl mask sleep.target suspend.target hibernate.target hybrid-sleep.target`; the \
-             login screen of GNOME has a setting of its own, `sudo -u gdm dbus-run-session gsettings set …`; a laptop whose lid \
-             is closed stays awake with `HandleLidSwitch=ignore` in /etc/systemd/logind.conf",
+             (Power), on a server with `sudo systemctl mask sleep.target suspend.target hibernate.target hybrid-sleep.target`; the \
+             login screen of GNOME has a setting of its own, `sudo -u gdm dbus-run-session gsettings set …` (the user is Debian-gdm \
+             on Debian); a laptop whose lid is closed stays awake with `HandleLidSwitch=ignore` in /etc/systemd/logind.conf, after \
+             a restart or `sudo systemctl kill -s HUP systemd-logind`",
         ),
         fix: None,
         detects: &[],

@@ -30,8 +30,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             let finding = tried.iter().fold(Finding::new("disk.data-missing", title), |finding, path| {
                 finding.seen(format!("{path} does not exist"))
             });
-            if let Some(letter) = unmounted_drive(host, name) {
-                return Ok(vec![mount(finding, host, letter)]);
+            if let Some(letter) = super::unmounted::drive_of_windows(host, name) {
+                return Ok(vec![super::unmounted::mount_drive(finding, host, letter)]);
             }
             if let Some(advice) = tried.iter().find_map(|path| super::unmounted::advice(host, path)) {
                 return Ok(vec![advice.add_to(finding)]);
@@ -73,7 +73,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             }
         }
     }
-    let dangling = super::dangling::finding(host, &set);
+    let dangling = super::dangling::finding(host, &set, &lost);
     let mut findings: Vec<Finding> = dangling.or_else(|| missing(host, &set, &lost)).into_iter().collect();
     if findings.is_empty() {
         findings.extend(["train", "val"].into_iter().find_map(|split| unusable(host, &set, split)));
@@ -124,40 +124,6 @@ fn same_images(host: &Host, set: &DataSet) -> Option<Finding> {
             .because("the metrics are those of the images that the model has learned, and are too good")
             .remedy(text),
     )
-}
-
-/// The drive of Windows that a path in WSL leads to, if WSL has mounted others and not this one.
-fn unmounted_drive(host: &Host, path: &str) -> Option<char> {
-    if host.is_wsl2() != Ok(true) || host.is_container() {
-        return None;
-    }
-    let table = host.text("/proc/self/mountinfo").ok().flatten()?;
-    let drive = host.windows_drive();
-    let root = drive.rsplit_once('/')?.0;
-    let mut rest = path.strip_prefix(root)?.strip_prefix('/')?.chars();
-    let letter = rest.next().filter(char::is_ascii_lowercase)?;
-    if rest.next().is_some_and(|next| next != '/') {
-        return None;
-    }
-    let is_mounted = |place: &str| table.lines().any(|line| line.split(' ').nth(4) == Some(place));
-    (is_mounted(&drive) && !is_mounted(&format!("{root}/{letter}"))).then_some(letter)
-}
-
-/// The finding about a data set on a drive that WSL has not mounted.
-fn mount(finding: Finding, host: &Host, letter: char) -> Finding {
-    let drive = host.windows_drive();
-    let root = drive.rsplit_once('/').map_or("", |(root, _)| root);
-    let (name, place) = (letter.to_ascii_uppercase(), format!("{root}/{letter}"));
-    finding
-        .because(format!(
-            "the Windows drive {name}: is not mounted in WSL, which mounts the drives that are there when it starts: this one was \
-             connected, unlocked (BitLocker) or given its letter later, or is a network drive"
-        ))
-        .seen(format!("nothing is mounted at {place}"))
-        .remedy(format!(
-            "mount the drive, after Windows shows {name}: in its Explorer; or shut WSL down from Windows and start it again"
-        ))
-        .command(format!("sudo mkdir -p {place} && sudo mount -t drvfs {name}: {place}"))
 }
 
 /// A YAML file that this user may not read, because of its own permissions or those of a parent folder.

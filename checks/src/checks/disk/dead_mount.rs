@@ -7,7 +7,7 @@ use super::remote;
 use crate::checks::{Answer, Check};
 use crate::facts::view::data_set::{Described, is_absolute, join, parent};
 use crate::facts::view::drive_fault::DriveFault;
-use crate::facts::{Host, Place};
+use crate::facts::{Family, Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::restart::restart_container;
@@ -24,16 +24,27 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let places = host.places().unwrap_or_default();
     let working = places.working.clone().unwrap_or_default();
     let mut paths: Vec<(String, String)> = Vec::new();
-    if let Some(name) = intent.data.as_deref().filter(|name| name.contains(['/', '\\', '.'])) {
-        let yaml = join(&working, name);
-        paths.push((format!("the data set {name}"), yaml));
-        if let Ok(Described::Yaml(set)) = host.data_set(name) {
-            for split in ["train", "val"] {
-                let found = set.entries(split).into_iter().take(4).filter_map(|entry| {
-                    let candidates = set.candidates(&entry);
-                    candidates.iter().find(|path| fault_at(host, path).is_some()).cloned()
-                });
-                paths.extend(found.map(|path| (format!("the folder of {split} {path}"), path)));
+    if let Some(name) = intent.data.as_deref() {
+        match host.data_set(name) {
+            Ok(Described::Yaml(set)) => {
+                paths.push((format!("the data set {name}"), set.yaml.clone()));
+                for split in ["train", "val"] {
+                    let found = set.entries(split).into_iter().filter_map(|entry| {
+                        let candidates = set.candidates(&entry);
+                        let is_bad = |path: &&String| {
+                            fault_at(host, path).is_some() || no_answer(host, path).is_some()
+                        };
+                        candidates.iter().find(is_bad).cloned()
+                    });
+                    paths.extend(found.map(|path| (format!("the folder of {split} {path}"), path)));
+                }
+            }
+            // The name of a data set that yolo downloads is no path here.
+            Ok(_) if !name.contains(['/', '\\', '.']) => {}
+            _ => {
+                paths.push((format!("the data set {name}"), join(&working, name)));
+                let installed = places.data.as_ref().map(|data| join(&join(data, "datasets"), name));
+                paths.extend(installed.map(|yaml| (format!("the data set {yaml}"), yaml)));
             }
         }
     }
@@ -48,11 +59,34 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             let finding = Finding::new("disk.io-error", title);
             return Ok(vec![with_remedy(host, finding, fault, &path)]);
         }
-        if let Some(finding) = silent(host, &what, &path) {
+        if let Some(finding) = silent(host, &what, &path).or_else(|| unanswered(host, &what, &path)) {
             return Ok(vec![finding]);
         }
     }
-    Ok(Vec::new())
+    Ok(unread(host, intent).into_iter().collect())
+}
+
+/// A data set that could not be looked at because of a fault of a drive, at a path that is not among those above.
+fn unread(host: &Host, intent: &Intent) -> Option<Finding> {
+    let name = intent.data.as_deref()?;
+    let (what, why, path) = match host.data_set(name) {
+        Ok(Described::Yaml(set)) => ["train", "val"].into_iter().find_map(|split| {
+            set.entries(split).into_iter().find_map(|entry| {
+                let why = set.place(host, &entry).err()?;
+                DriveFault::of(&why.0)?;
+                Some((
+                    format!("the folder of {split} {entry}"),
+                    why.0,
+                    set.candidates(&entry).into_iter().next()?,
+                ))
+            })
+        })?,
+        Ok(_) => return None,
+        Err(why) => (format!("the data set {name}"), why.0, join(&host.places().ok()?.working?, name)),
+    };
+    let fault = DriveFault::of(&why)?;
+    let finding = Finding::new("disk.io-error", format!("{what} cannot be read: {}", shown(&why)));
+    Some(with_remedy(host, finding, fault, &path))
 }
 
 /// The fault with which a path answers, and the words for it. A recording may have the answer for a folder above.
@@ -62,7 +96,8 @@ fn fault_at(host: &Host, path: &str) -> Option<(DriveFault, String)> {
             host.stat(path).err(),
             host.is_recorded().then(|| host.folder(path).err()).flatten(),
             host.file_system(path).err(),
-            host.is_recorded().then(|| host.text(path).err()).flatten(),
+            // A path whose metadata are known may still fail when it is read. Only a YAML file is read whole.
+            (host.is_recorded() || is_yaml(path)).then(|| host.text(path).err()).flatten(),
         ];
         whys.into_iter().flatten().find_map(|why| Some((DriveFault::of(&why.0)?, shown(&why.0))))
     };
@@ -82,6 +117,28 @@ fn fault_at(host: &Host, path: &str) -> Option<(DriveFault, String)> {
         folders.insert(0, path.to_owned());
         complaint(host, &folders)
     })
+}
+
+fn is_yaml(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    path.ends_with(".yaml") || path.ends_with(".yml")
+}
+
+/// That a path did not answer in the time that the doctor waits for it.
+fn no_answer(host: &Host, path: &str) -> Option<String> {
+    host.stat(path).err().map(|why| why.0).filter(|why| why.contains("no answer within"))
+}
+
+/// A path on a server or of a program that does not answer. A disk of this machine may only have to start turning.
+fn unanswered(host: &Host, what: &str, path: &str) -> Option<Finding> {
+    let why = no_answer(host, path)?;
+    let mount = mount_of(host, path)?;
+    if remote::of_kind(&mount.kind).is_none() && mount.kind != "autofs" {
+        return None;
+    }
+    let title = format!("{what} does not answer: {why}");
+    let finding = Finding::new("disk.io-error", title).status(Status::Warning);
+    Some(with_remedy(host, finding, DriveFault::ServerAway, path))
 }
 
 /// The reason alone, as the system words it.
@@ -135,6 +192,14 @@ fn silent(host: &Host, what: &str, path: &str) -> Option<Finding> {
     Some(with_remedy(host, finding, DriveFault::ServerAway, path))
 }
 
+/// The program that removes mounts of FUSE: version 3 alone has the plain name only on Debian and what comes from it.
+fn fusermount(host: &Host) -> &'static str {
+    match host.family() {
+        Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian) | None => "fusermount",
+        Some(_) => "fusermount3",
+    }
+}
+
 fn mount_of(host: &Host, path: &str) -> Option<Mount> {
     let table = host.text("/proc/self/mountinfo").ok().flatten()?;
     mounts::holding(&table, path).filter(|mount| mount.point != "/")
@@ -146,7 +211,8 @@ fn with_remedy(host: &Host, finding: Finding, fault: DriveFault, path: &str) -> 
     let kind =
         mount.as_ref().map(|mount| mount.kind.clone()).or_else(|| recorded.and_then(|space| space.kind));
     let kind = kind.unwrap_or_default();
-    let is_fuse = kind.starts_with("fuse");
+    // NTFS and exFAT on a disk of this machine are served by programs too.
+    let is_fuse = kind.starts_with("fuse") && kind != "fuseblk";
     let finding = match &mount {
         Some(mount) => finding.seen(format!("{} is mounted at {} ({kind})", mount.source, mount.point)),
         None => finding,
@@ -204,8 +270,12 @@ fn with_remedy(host: &Host, finding: Finding, fault: DriveFault, path: &str) -> 
         table.lines().any(|line| line.split_whitespace().nth(1) == Some(place.as_str()))
     };
     if is_fuse {
-        let finding = finding
-            .because("the program that serves this mount has ended, or has lost its server; the mount stays and answers nothing");
+        let finding = finding.because(match fault {
+            DriveFault::NotConnected => {
+                "the program that serves this mount has ended, or has lost its server; the mount stays and answers nothing"
+            }
+            _ => "the program that serves this mount gets no answer from its server, or errors",
+        });
         let program = kind.strip_prefix("fuse.").unwrap_or("the program");
         let again = if is_in_fstab() {
             format!("mount it again with `mount {at}`")
@@ -218,7 +288,7 @@ fn with_remedy(host: &Host, finding: Finding, fault: DriveFault, path: &str) -> 
             "remove the dead mount, then {again}; better copy the data set to a disk of this machine before the run"
         ));
         let Some(mount) = mount else { return finding };
-        let finding = finding.command(format!("fusermount -uz {at}"));
+        let finding = finding.command(format!("{} -uz {at}", fusermount(host)));
         return if program == "sshfs" && !is_in_fstab() {
             let source = quote(&mount.source);
             finding.command(format!("sshfs -o reconnect,ServerAliveInterval=15 {source} {at}"))

@@ -5,8 +5,8 @@
 use yolo_base::mounts;
 
 use crate::checks::{Answer, Check};
+use crate::facts::Host;
 use crate::facts::view::data_set::Described;
-use crate::facts::{Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 
@@ -87,7 +87,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             continue;
         }
         let lines = errors(host, &folder);
-        if let Some(disk) = lines.first().and_then(|_| host.disks_of(&folder).into_iter().next()) {
+        if let Some(disk) = lines.first().and_then(|_| named(&host.disks_of(&folder), &lines)) {
             let title = format!("the disk {disk}, which holds {what}, has errors");
             let fault = lines.iter().filter_map(|line| fault_of(line)).min().unwrap_or(Fault::Other);
             let kind = space.and_then(|space| space.kind).unwrap_or_default();
@@ -103,6 +103,37 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
     }
     Ok(Vec::new())
+}
+
+/// The disk that the lines name; a volume on several disks is named if they name none of these.
+fn named(disks: &[String], lines: &[String]) -> Option<String> {
+    let is_named =
+        |disk: &&String| lines.iter().any(|line| words_of(line).any(|word| is_part_of(word, disk)));
+    disks.iter().find(is_named).or_else(|| disks.first()).cloned()
+}
+
+/// The names in a line of the kernel: `nvme0`, `sda2`, `ata1.00`.
+fn words_of(line: &str) -> impl Iterator<Item = &str> {
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.');
+    line.split(move |letter: char| !is_word(letter)).map(|word| word.trim_end_matches('.'))
+}
+
+/// Whether the user of this machine can reach its disks and cables.
+fn has_the_disks(host: &Host) -> bool {
+    host.is_own_machine() && !host.is_virtual_machine()
+}
+
+/// The finding for users of a machine that others run.
+fn of_others(host: &Host, finding: Finding) -> Finding {
+    let who = if host.is_virtual_machine() && host.is_own_machine() {
+        "the cloud, or those who run the host of this virtual machine,"
+    } else {
+        "those who run this machine"
+    };
+    finding.remedy(format!(
+        "copy the data to another disk or machine and run from there; tell {who} with the lines above: they have the disk and its \
+         cables"
+    ))
 }
 
 /// The folder of the first training images, which may be on another disk than the YAML file.
@@ -121,6 +152,11 @@ fn fault_of(line: &str) -> Option<Fault> {
 }
 
 fn with_remedy(host: &Host, finding: Finding, fault: Fault, is_usb: bool, kind: &str) -> Finding {
+    // The file system inside a virtual machine is its user's, and its disk is not.
+    let is_of_user = has_the_disks(host) || fault == Fault::FileSystem && host.is_own_machine();
+    if !is_of_user {
+        return of_others(host, finding);
+    }
     if is_usb && !matches!(fault, Fault::Medium | Fault::FileSystem) {
         return finding
             .because("the connection to a USB disk breaks off; ranks then hang in the kernel, or checkpoints cannot be written")
@@ -130,8 +166,7 @@ fn with_remedy(host: &Host, finding: Finding, fault: Fault, is_usb: bool, kind: 
             );
     }
     match fault {
-        // The host of a virtual machine or container has the disk.
-        Fault::Asleep if host.place() == Place::Machine && !host.is_virtual_machine() => finding
+        Fault::Asleep => finding
             .because("the NVMe disk stopped answering: often it does not wake up from a power saving state, sometimes it fails")
             .remedy(
                 "turn the power saving of the disk off on the kernel's command line, \
@@ -153,7 +188,7 @@ fn with_remedy(host: &Host, finding: Finding, fault: Fault, is_usb: bool, kind: 
                       root file system at the next start with `fsck.mode=force` on the kernel's command line; look at the disk's \
                       health (`smartctl -a`)",
             }),
-        Fault::Medium | Fault::Asleep | Fault::Array | Fault::Other => finding,
+        Fault::Medium | Fault::Array | Fault::Other => finding,
     }
 }
 
@@ -163,15 +198,17 @@ fn degraded(host: &Host, folder: &str, what: &str) -> Option<Finding> {
     let table = host.text("/proc/mdstat").ok().flatten()?;
     let line = missing_member(&table, &array)?;
     let title = format!("the array {array}, which holds {what}, runs without one of its disks");
-    Some(
-        Finding::new("disk.failing", title)
-            .seen(line)
-            .because("when the next disk fails, the array and all that is on it are lost; a rebuild slows reading down")
-            .remedy(format!(
-                "copy what matters to another disk, find out why the disk was given up (`dmesg`, `smartctl -a`), replace it and \
-                 add the new one: `mdadm --manage /dev/{array} --add /dev/DISK`"
-            )),
-    )
+    let finding = Finding::new("disk.failing", title).seen(line).because(
+        "when the next disk fails, the array and all that is on it are lost; a rebuild slows reading down",
+    );
+    Some(if has_the_disks(host) {
+        finding.remedy(format!(
+            "copy what matters to another disk, find out why the disk was given up (`dmesg`, `smartctl -a`), replace it and \
+             add the new one: `mdadm --manage /dev/{array} --add /dev/DISK`"
+        ))
+    } else {
+        of_others(host, finding)
+    })
 }
 
 /// The lines of an array's entry in /proc/mdstat, if a member is missing.
@@ -222,7 +259,7 @@ fn of_windows(finding: Finding) -> Finding {
              Windows terminal as administrator (`chkdsk C: /f`, with its letter) and its health; a disk of WSL on an external \
              drive should move to an internal one",
         )
-        .command("powershell.exe -Command \"Get-PhysicalDisk | Get-StorageReliabilityCounter\"")
+        .command("powershell.exe -Command \"Get-PhysicalDisk | Select-Object FriendlyName,HealthStatus,OperationalStatus\"")
         .command("wsl.exe --shutdown")
 }
 
@@ -243,9 +280,7 @@ pub(super) fn errors(host: &Host, folder: &str) -> Vec<String> {
     let words: Vec<&str> = WORDS.iter().map(|(words, _)| *words).collect();
     let mut lines = host.kernel_lines(&words);
     lines.retain(|line| {
-        let is_word = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.');
-        let names_disk =
-            line.split(|letter: char| !is_word(letter)).any(|word| is_of_disk(word.trim_end_matches('.')));
+        let names_disk = words_of(line).any(is_of_disk);
         names_disk && !HARMLESS.iter().any(|word| line.contains(word))
     });
     // One command that failed while the disks were found is not an error of a disk.

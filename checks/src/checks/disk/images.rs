@@ -110,8 +110,16 @@ fn fault_of(head: &[u8], tail: impl FnOnce() -> Option<Vec<u8>>) -> Option<Fault
             "it has nothing but zeros: it was not written to the end, or is a placeholder of a cloud folder",
         )),
         _ if head.get(4..8) == Some(b"ftyp".as_slice()) => {
-            let is_avif = head.get(8..12).is_some_and(|brand| brand.starts_with(b"avi"));
-            let name = if is_avif { "AVIF" } else { "HEIC" };
+            let name = match head.get(8..12).unwrap_or_default() {
+                [b'a', b'v', b'i', _] => "AVIF",
+                [b'h', b'e', ..] | b"mif1" | b"msf1" => "HEIC",
+                b"crx " => {
+                    return Some(Fault::Format(
+                        "it is a raw photo of a camera (CR3), despite its name".to_owned(),
+                    ));
+                }
+                _ => return Some(Fault::Format("it is a video (MP4 or MOV), despite its name".to_owned())),
+            };
             Some(Fault::Format(format!(
                 "it is {name}, despite its name; `magick mogrify -format jpg` or `heif-convert` makes a JPEG of it"
             )))
@@ -133,6 +141,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn files_of_the_mp4_family_are_told_by_their_brand() {
+        for (brand, word) in
+            [("heic", "HEIC"), ("mif1", "HEIC"), ("avif", "AVIF"), ("isom", "video"), ("qt  ", "video")]
+        {
+            let head = format!("\0\0\0 ftyp{brand}");
+            let Some(Fault::Format(why)) = fault_of(head.as_bytes(), || None) else { panic!("{brand}") };
+            assert!(why.contains(word), "{why}");
+        }
+    }
 
     proptest! {
         #[test]

@@ -37,7 +37,7 @@ pub(super) fn finding(files: &[(String, Encoding)], sampled: usize, yaml: &str) 
     let title =
         format!("{} of {} of {yaml} {what}", files.len(), format::count(sampled, "sampled label file"));
     let finding = Finding::new("disk.labels-columns", title).seen(first.clone()).because(
-        "labels are read as plain UTF-8, here as by YOLOv5: an image whose label file is not is left out of the training",
+        "labels are read as plain UTF-8, here as by YOLOv5: images with label files in another encoding are left out of the training",
     );
     let folder = quote(first.rfind(['/', '\\']).map_or(".", |at| &first[..at]));
     let each = |command: &str| {

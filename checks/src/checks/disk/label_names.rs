@@ -11,6 +11,9 @@ const OTHERS: [&str; 6] = ["classes.txt", "notes.txt", "labels.txt", "train.txt"
 /// What annotation programs and data sets call the folder of images.
 const LIKE_IMAGES: [&str; 8] = ["images", "jpegimages", "imgs", "img", "image", "pictures", "pics", "photos"];
 
+/// How long what Label Studio puts before names is, without its hyphen: hexadecimal digits.
+const PREFIX: usize = 8;
+
 /// How the name of a label file differs from that of its image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Difference {
@@ -59,12 +62,15 @@ pub(super) fn explain(host: &Host, finding: &Finding, missing: &[String]) -> Opt
     let at = quote(&folder);
     let finding = finding.because("a label file belongs to the image of the same name");
     Some(match kind {
-        Difference::Prefix => finding
-            .remedy(
-                "remove what the annotation program (Label Studio) has put before the names, here eight digits and a hyphen; or \
-                 export with images (\"YOLO with Images\"), whose names fit",
-            )
-            .command(format!("find {at} -name '????????-*.txt' -execdir sh -c 'mv -n \"$1\" \"${{1#./????????-}}\"' _ {{}} \\;")),
+        Difference::Prefix => {
+            let prefix = format!("{}-", "[0-9a-f]".repeat(PREFIX));
+            finding
+                .remedy(
+                    "remove what the annotation program (Label Studio) has put before the names, here eight digits and letters from \
+                     a to f with a hyphen; or export with images (\"YOLO with Images\"), whose names fit",
+                )
+                .command(format!("find {at} -name '{prefix}*.txt' -execdir sh -c 'mv -n \"$1\" \"${{1#./{prefix}}}\"' _ {{}} \\;"))
+        }
         Difference::PrefixOfImage => finding.remedy(
             "the images have the prefix of the annotation program (Label Studio) and the label files do not: export both together \
              (\"YOLO with Images\"), or remove what is before the names of the images",
@@ -92,7 +98,9 @@ pub(super) fn explain(host: &Host, finding: &Finding, missing: &[String]) -> Opt
 fn difference(image: &str, label: &str) -> Option<Difference> {
     let prefix = |long: &str, short: &str| {
         let before = long.strip_suffix(short).and_then(|rest| rest.strip_suffix('-'));
-        before.is_some_and(|word| word.len() == 8 && word.chars().all(|letter| letter.is_ascii_hexdigit()))
+        before.is_some_and(|word| {
+            word.len() == PREFIX && word.chars().all(|letter| matches!(letter, '0'..='9' | 'a'..='f'))
+        })
     };
     let rest = label.strip_prefix(image);
     let of_roboflow = |rest: &str| rest.starts_with('_') && rest.contains(".rf.");
@@ -146,15 +154,28 @@ pub(super) fn in_other_folders(host: &Host, finding: &Finding, first: &str) -> O
     }
     let above = parts[..at].join("/");
     let names = host.folder(&above).ok().flatten()?;
-    let labels = names.iter().find(|one| one.to_lowercase() == "labels")?;
+    let is = |wanted: &str| names.iter().any(|one| one == wanted);
+    let labels = names
+        .iter()
+        .find(|one| *one == "labels")
+        .or_else(|| names.iter().find(|one| one.to_lowercase() == "labels"))?;
     let above = if above.is_empty() { "/".to_owned() } else { above };
     let path = |name: &str| quote(&format!("{}/{name}", above.trim_end_matches('/')));
     let finding = finding
         .clone()
         .seen(format!("the images are in {name}, and {above} has {labels}"))
-        .because("the labels of `…/images/a.jpg` are in `…/labels/a.txt`; next to images in any other folder, they are looked for in that folder itself")
-        .remedy(format!("rename the folders to `images` and `labels`, and write `images` instead of `{name}` in the YAML file"))
-        .command(format!("mv {} {}", path(name), path("images")));
+        .because("the labels of `…/images/a.jpg` are in `…/labels/a.txt`; next to images in any other folder, they are looked for in that folder itself");
+    // `mv` would put the folder into one that exists.
+    let finding = if is("images") {
+        finding.remedy(format!(
+            "move the images of `{name}` into the folder `images` that exists beside it, and their labels into `labels`; write \
+             `images` instead of `{name}` in the YAML file"
+        ))
+    } else {
+        finding
+            .remedy(format!("rename the folders to `images` and `labels`, and write `images` instead of `{name}` in the YAML file"))
+            .command(format!("mv {} {}", path(name), path("images")))
+    };
     Some(if labels == "labels" {
         finding
     } else {
@@ -182,6 +203,8 @@ mod tests {
             assert_eq!(difference(image, label), Some(kind), "{image} {label}");
         }
         assert_eq!(difference("bird", "cat"), None);
+        // A word of eight letters is no number of Label Studio.
+        assert_eq!(difference("01", "building-01"), None);
         assert_eq!(difference("frame_10", "frame_1"), None);
     }
 

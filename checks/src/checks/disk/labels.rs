@@ -214,6 +214,9 @@ struct Seen {
     with_confidence: usize,
     /// Boxes with key points after them.
     key_points: Vec<String>,
+    /// The numbers of columns of these lines, and of all others.
+    widths_of_key_points: BTreeSet<usize>,
+    other_widths: BTreeSet<usize>,
     range: Vec<String>,
     flat: Vec<String>,
     twice: Vec<String>,
@@ -245,8 +248,10 @@ impl Seen {
             let numbers: Option<Vec<f64>> = words.iter().map(|word| word.parse().ok()).collect();
             if numbers.as_ref().is_some_and(|numbers| has_key_points(numbers, points)) {
                 self.key_points.push(place);
+                self.widths_of_key_points.insert(words.len());
                 continue;
             }
+            self.other_widths.insert(words.len());
             // Five columns are a box; a class and at least three points are a polygon.
             let is_box = words.len() == 5;
             let is_polygon = words.len() >= 7 && words.len() % 2 == 1;
@@ -298,7 +303,7 @@ impl Seen {
         let columns = "not in YOLO format (a class and four numbers)".to_owned();
         let points = "key points after the box, which are for pose estimation";
         if let Some(finding) = self.finding("disk.labels-columns", &self.key_points, "has", "have", points) {
-            return vec![without_key_points(finding, &self.first)];
+            return vec![self.without_key_points(finding)];
         }
         let mut add = |id: &'static str, places: &[String], one: &str, many: &str, what: String| {
             findings.extend(self.finding(id, places, one, many, &what));
@@ -326,6 +331,30 @@ impl Seen {
             );
         }
         findings
+    }
+
+    /// How to keep the boxes of labels with key points.
+    fn without_key_points(&self, finding: Finding) -> Finding {
+        let folder = parent(&self.first).unwrap_or_default();
+        let labels = folder.rfind("/labels").map_or(folder.clone(), |at| format!("{}/labels", &folder[..at]));
+        let finding = finding
+            .because("yolo trains boxes: it would read the numbers after a box as corners of a polygon, or refuse them");
+        // A polygon would be cut to a wrong box. Lines of the same length may have points that are not marked as visible.
+        let is_cut_without_loss =
+            self.other_widths.iter().all(|width| *width == 5 || self.widths_of_key_points.contains(width));
+        let text = "keep the first five numbers of each line, a class and a box (`kpt_shape` and `flip_idx` in the YAML file are not \
+                    needed)";
+        if !labels.starts_with('/') || !is_cut_without_loss {
+            return finding.remedy(text);
+        }
+        let five = "s/^[[:space:]]*(([^[:space:]]+[[:space:]]+){4}[^[:space:]]+).*/\\1/";
+        let copy = format!("{labels}-with-key-points");
+        finding
+            .remedy(format!(
+                "{text}: this changes all label files in {labels}; the copy {copy} keeps the old ones"
+            ))
+            .command(format!("cp -r {} {}", quote(&labels), quote(&copy)))
+            .command(format!("find {} -name '*.txt' -exec sed -i -E '{five}' {{}} +", quote(&labels)))
     }
 
     fn boxes_among_polygons(&self) -> Option<Finding> {
@@ -388,25 +417,6 @@ fn has_key_points(numbers: &[f64], points: Option<usize>) -> bool {
     let is_whole = rest.len() >= 9 && rest.len().is_multiple_of(3);
     // 2 is no coordinate, so that this is no polygon.
     is_whole && visible().all(|one| [0.0, 1.0, 2.0].contains(one)) && visible().any(|one| *one == 2.0)
-}
-
-/// How to keep the boxes of such labels.
-fn without_key_points(finding: Finding, first: &str) -> Finding {
-    let folder = parent(first).unwrap_or_default();
-    let labels = folder.rfind("/labels").map_or(folder.clone(), |at| format!("{}/labels", &folder[..at]));
-    let finding = finding
-        .because("yolo trains boxes: it would read the numbers after a box as corners of a polygon, or refuse them")
-        .remedy(
-            "keep the first five numbers of each line, in a copy of the labels: a class and a box (`kpt_shape` and `flip_idx` in \
-             the YAML file are not needed)",
-        );
-    if !labels.starts_with('/') {
-        return finding;
-    }
-    let five = "s/^[[:space:]]*(([^[:space:]]+[[:space:]]+){4}[^[:space:]]+).*/\\1/";
-    finding
-        .command(format!("cp -r {} {}", quote(&labels), quote(&format!("{labels}-with-key-points"))))
-        .command(format!("find {} -name '*.txt' -exec sed -i -E '{five}' {{}} +", quote(&labels)))
 }
 
 /// The classes used in a label file.

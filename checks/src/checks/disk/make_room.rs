@@ -4,27 +4,16 @@
 use yolo_base::env::YOLO_HOME;
 use yolo_base::{format, mounts};
 
-use crate::facts::{FileSystem, Host, Place};
+use crate::facts::{FileSystem, Host, PathKind, Place};
 use crate::finding::Finding;
 use crate::shell_quote::quote;
 
 /// Bytes that libtorch, a data set and some runs need.
 const ROOMY: u64 = 20_000_000_000;
 /// File systems that hold the files of users.
-const OF_USERS: [&str; 12] = [
-    "ext4",
-    "ext3",
-    "xfs",
-    "btrfs",
-    "zfs",
-    "f2fs",
-    "bcachefs",
-    "overlay",
-    "nfs",
-    "nfs4",
-    "fuse",
-    "fuse.juicefs",
-];
+const OF_USERS: [&str; 8] = ["ext4", "ext3", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "overlay"];
+/// Those on a server, which may not answer: only the volumes of services are asked.
+const ON_A_SERVER: [&str; 4] = ["nfs", "nfs4", "fuse", "fuse.juicefs"];
 /// Where the system keeps its own files, or shows one file of the host in a container.
 const OF_THE_SYSTEM: [&str; 13] = [
     "/boot",
@@ -59,16 +48,15 @@ pub(super) fn with_remedy(host: &Host, finding: Finding, space: &FileSystem, fol
     if host.os().is_ok_and(|os| os != "linux") {
         return finding;
     }
-    if let Some((place, free)) = roomiest(host, full) {
-        let root = place.trim_end_matches('/');
-        return finding
-            .remedy(format!(
-                "free some space there, or use {place}, where {} are free: for libtorch, weights and data sets with {YOLO_HOME}, \
-                 for runs with `--project {}`",
-                format::bytes(free),
-                quote(&format!("{root}/runs"))
-            ))
-            .command(format!("export {YOLO_HOME}={}", quote(&format!("{root}/yolo"))));
+    if let Some(finding) = elsewhere(host, &finding, space, folder) {
+        return finding;
+    }
+    if let Some(rental) = host.rental() {
+        return finding.remedy(format!(
+            "delete old runs, archives of data sets and caches (~/.cache); or choose a larger disk or volume in the settings of {}, \
+             and keep data sets and runs there ({YOLO_HOME}, --project)",
+            rental.name()
+        ));
     }
     match host.place() {
         Place::Kaggle => finding.remedy(
@@ -109,6 +97,22 @@ pub(super) fn with_remedy(host: &Host, finding: Finding, space: &FileSystem, fol
     }
 }
 
+/// The finding with the disk that has room, if there is one.
+pub(super) fn elsewhere(host: &Host, finding: &Finding, space: &FileSystem, folder: &str) -> Option<Finding> {
+    if host.os().is_ok_and(|os| os != "linux") {
+        return None;
+    }
+    let (place, free) = roomiest(host, space.mount.as_deref().unwrap_or(folder))?;
+    let root = place.trim_end_matches('/');
+    let remedy = finding.clone().remedy(format!(
+        "free some space there, or use {place}, where {} are free: for libtorch, weights and data sets with {YOLO_HOME}, \
+         for runs with `--project {}`",
+        format::bytes(free),
+        quote(&format!("{root}/runs"))
+    ));
+    Some(remedy.command(format!("export {YOLO_HOME}={}", quote(&format!("{root}/yolo")))))
+}
+
 /// The mount with the most free space that is not the full one, of those that hold files of users.
 fn roomiest(host: &Host, full: &str) -> Option<(String, u64)> {
     let table = host.text("/proc/self/mountinfo").ok().flatten().unwrap_or_default();
@@ -131,18 +135,32 @@ fn roomiest(host: &Host, full: &str) -> Option<(String, u64)> {
         let kind = mount.map(|mount| mount.kind);
         // Other overlays are containers that run on this machine.
         let is_layer = kind.as_deref() == Some("overlay") && point != "/";
-        let is_of_users = kind.as_deref().is_none_or(|kind| OF_USERS.contains(&kind)) && !is_layer;
+        let is_volume = OF_SERVICES.contains(&point.as_str());
+        let is_of_users = kind.as_deref().is_none_or(|kind| {
+            OF_USERS.contains(&kind) && !is_layer || is_volume && ON_A_SERVER.contains(&kind)
+        });
         is_own && is_of_users && !OF_THE_SYSTEM.iter().any(|above| is_below(point, above)) && point != full
     };
     let free = |point: String| {
         let space = host.file_system(&point).ok()?;
         let is_this = space.mount.as_deref().is_some_and(|mount| mount == point);
         let is_read_only = space.options.iter().any(|option| option == "ro");
-        let stat = host.stat(&point).ok().flatten();
-        let may_write = stat
-            .is_none_or(|stat| stat.writable != Some(false) && stat.kind == crate::facts::PathKind::Folder);
-        let free = space.available.filter(|free| *free >= ROOMY)?;
-        (is_this && !is_read_only && may_write).then_some((writable_part(host, &point)?, free))
+        let free = space.available.filter(|free| *free >= ROOMY).filter(|_| is_this && !is_read_only)?;
+        let place = writable_part(host, &point)?;
+        // An ordinary user may write to a folder of `/`, and not to `/` itself.
+        let may_write = match host.stat(&place) {
+            Ok(stat) => {
+                stat.is_some_and(|stat| stat.writable != Some(false) && stat.kind == PathKind::Folder)
+            }
+            Err(_) => true,
+        };
+        // The home folder may be on a disk of its own, which can be the full one.
+        let is_on_it = place == point
+            || mounts::holding(&table, &place)
+                .map(|mount| mount.point)
+                .or_else(|| host.file_system(&place).ok()?.mount)
+                == Some(point);
+        (may_write && is_on_it).then_some((place, free))
     };
     points.into_iter().filter(known).filter_map(free).max_by_key(|(_, free)| *free)
 }

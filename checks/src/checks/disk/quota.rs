@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use yolo_base::{format, mounts};
 
+use super::make_room;
 use super::room::{COMFORTABLE, LEAST, LEAST_FILES, place};
 use crate::facts::{FileSystem, Host};
 use crate::finding::Finding;
@@ -49,7 +50,9 @@ pub(super) fn used_up(host: &Host, purpose: &str, folder: &str, space: &FileSyst
             || Some(&usage.of) == source.as_ref()
             || source.is_none() && is_mounted_at(host, &usage.of, mount)
     };
-    all.iter().filter(is_it).find_map(|usage| finding(usage, purpose, &place(space, folder)))
+    let finding =
+        all.iter().filter(is_it).find_map(|usage| finding(usage, purpose, &place(space, folder)))?;
+    Some(make_room::elsewhere(host, &finding, space, folder).unwrap_or(finding))
 }
 
 /// The outputs that may name this file system. A live host is asked only where a quota is likely.

@@ -84,6 +84,40 @@ fn by_desktop(host: &Host, table: &str, path: &str) -> Option<Advice> {
     Some(Advice { text, command: None })
 }
 
+/// The drive of Windows that a path in WSL leads to, if WSL has mounted others and not this one.
+pub(super) fn drive_of_windows(host: &Host, path: &str) -> Option<char> {
+    if host.is_wsl2() != Ok(true) || host.is_container() {
+        return None;
+    }
+    let table = host.text("/proc/self/mountinfo").ok().flatten()?;
+    let drive = host.windows_drive();
+    let root = drive.rsplit_once('/')?.0;
+    let mut rest = path.strip_prefix(root)?.strip_prefix('/')?.chars();
+    let letter = rest.next().filter(char::is_ascii_lowercase)?;
+    if rest.next().is_some_and(|next| next != '/') {
+        return None;
+    }
+    let is_mounted = |place: &str| table.lines().any(|line| line.split(' ').nth(4) == Some(place));
+    (is_mounted(&drive) && !is_mounted(&format!("{root}/{letter}"))).then_some(letter)
+}
+
+/// The finding about a data set on a drive that WSL has not mounted.
+pub(super) fn mount_drive(finding: Finding, host: &Host, letter: char) -> Finding {
+    let drive = host.windows_drive();
+    let root = drive.rsplit_once('/').map_or("", |(root, _)| root);
+    let (name, place) = (letter.to_ascii_uppercase(), format!("{root}/{letter}"));
+    finding
+        .because(format!(
+            "the Windows drive {name}: is not mounted in WSL, which mounts the drives that are there when it starts: this one was \
+             connected, unlocked (BitLocker) or given its letter later, or is a network drive"
+        ))
+        .seen(format!("nothing is mounted at {place}"))
+        .remedy(format!(
+            "mount the drive, after Windows shows {name}: in its Explorer; or shut WSL down from Windows and start it again"
+        ))
+        .command(format!("sudo mkdir -p {place} && sudo mount -t drvfs {name}: {place}"))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

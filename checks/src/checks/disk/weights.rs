@@ -39,6 +39,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         };
         let title = format!("the weights file {path} cannot be read: {}", fault.why);
         let finding = Finding::new("disk.weights-broken", title);
+        let finding = fault.cause.map_or(finding.clone(), |cause| finding.because(cause));
         let finding = fault.remedy.map_or(finding.clone(), |remedy| finding.remedy(remedy));
         let size = host.stat(path).ok().flatten().and_then(|stat| stat.size);
         let finding = size.map_or(finding.clone(), |size| finding.seen(format!("its size is {size} bytes")));
@@ -136,13 +137,20 @@ fn variant_of_5(rest: &str) -> Option<&'static str> {
 /// Why a file is not a checkpoint.
 struct Fault {
     why: &'static str,
+    /// Why that is not trained, instead of the catalogue's cause.
+    cause: Option<&'static str>,
     /// What to do instead of the catalogue's remedy.
     remedy: Option<&'static str>,
 }
 
 /// The fault that a file's first and last bytes show; `None` if they are those of a checkpoint.
 fn fault_of(head: &[u8], tail: impl FnOnce() -> Fact<Option<Vec<u8>>>) -> Fact<Option<Fault>> {
-    let fault = |why| Ok(Some(Fault { why, remedy: None }));
+    let fault = |why| Ok(Some(Fault { why, cause: None, remedy: None }));
+    let of_another_program = |why, remedy| {
+        let cause = "the file is whole, but of another program: yolo trains checkpoints of PyTorch and files of safetensors";
+        Ok(Some(Fault { why, cause: Some(cause), remedy: Some(remedy) }))
+    };
+    let others = "pass one of yolov5n, yolov5s, yolov5m, yolov5l and yolov5x, which yolo downloads";
     match head {
         [] => fault("it is empty"),
         _ if head.iter().all(|byte| *byte == 0) => fault("it has nothing but zeros"),
@@ -155,23 +163,28 @@ fn fault_of(head: &[u8], tail: impl FnOnce() -> Fact<Option<Vec<u8>>>) -> Fact<O
         }
         _ if head.starts_with(b"version https://git-lfs") => Ok(Some(Fault {
             why: "it is a Git LFS pointer, not the file",
+            cause: Some(
+                "Git LFS keeps large files on a server, and puts a short text into the repository until they are fetched",
+            ),
             remedy: Some("run `git lfs pull` in the repository that contains the file"),
         })),
         // Pickles written by PyTorch before 1.6.
         [0x80, ..] => Ok(None),
         // safetensors: a header in JSON, after its length in 8 bytes.
         _ if head.get(8) == Some(&b'{') => Ok(None),
-        _ if head.get(4..8) == Some(b"TFL3".as_slice()) => fault("it is a model of TensorFlow Lite"),
+        _ if head.get(4..8) == Some(b"TFL3".as_slice()) => of_another_program(
+            "it is a model of TensorFlow Lite",
+            "pass the checkpoint (.pt) that it was exported from",
+        ),
         // ONNX begins with the version of its format and the name of the program that wrote it.
-        [8, 3..=12, 18, ..] => Ok(Some(Fault {
-            why: "it is a model in ONNX format, which cannot be trained",
-            remedy: Some("pass the checkpoint (.pt) that it was exported from"),
-        })),
+        [8, 3..=12, 18, ..] => of_another_program(
+            "it is a model in ONNX format, which cannot be trained",
+            "pass the checkpoint (.pt) that it was exported from",
+        ),
         // Darknet begins with three numbers of its version.
-        [0, 0, 0, 0, 1 | 2, 0, 0, 0, ..] => Ok(Some(Fault {
-            why: "it is a file of weights of Darknet, which fits no YOLOv5 model",
-            remedy: Some("pass one of yolov5n, yolov5s, yolov5m, yolov5l and yolov5x, which yolo downloads"),
-        })),
+        [0, 0, 0, 0, 1 | 2, 0, 0, 0, ..] => {
+            of_another_program("it is a file of weights of Darknet, which fits no YOLOv5 model", others)
+        }
         _ => fault("it is neither a PyTorch checkpoint nor a safetensors file"),
     }
 }

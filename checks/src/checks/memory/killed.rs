@@ -24,14 +24,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let log = match host.kernel_log() {
         Ok(log) => log,
         Err(why) => {
-            let counted = in_group(host, intent).or_else(|| counted(host, false));
+            let counted = in_group(host, intent).or_else(|| counted(host));
             return counted.map(|finding| vec![finding]).ok_or(why);
         }
     };
     let kills: Vec<(&str, Kill)> = log.lines().filter_map(|line| Some((line, parse(line)?))).collect();
     let Some((line, last)) = kills.iter().rfind(|(_, kill)| is_of_a_run(&kill.name)) else {
         // The log may begin after the kill. It has no kills at all then.
-        let counted = || counted(host, true).filter(|_| kills.is_empty());
+        let counted = || counted(host).filter(|_| kills.is_empty());
         return Ok(in_group(host, intent).or_else(counted).into_iter().collect());
     };
     let held = last.held.map_or(String::new(), |bytes| format!(", which used {}", format::memory(bytes)));
@@ -66,8 +66,11 @@ pub(super) fn is_of_a_run(name: &str) -> bool {
 }
 
 /// Kills that the kernel counts without a name, where its log cannot be read: those of this user, or of all users
-/// of the machine, since its start.
-fn counted(host: &Host, has_log: bool) -> Option<Finding> {
+/// of the machine, since its start. In a container they are those of the whole host.
+fn counted(host: &Host) -> Option<Finding> {
+    if host.is_container() {
+        return None;
+    }
     let count_in = |file: &str| {
         let text = host.text(file).ok().flatten()?;
         let line = text.lines().find_map(|line| line.strip_prefix("oom_kill "))?;
@@ -81,7 +84,6 @@ fn counted(host: &Host, has_log: bool) -> Option<Finding> {
         Some(format!("/sys/fs/cgroup/user.slice/{}/memory.events", rest.split('/').next()?))
     });
     let own = of_user.and_then(|file| Some((count_in(&file)?, file)));
-    let where_ = if host.is_container() { "on the host of this container" } else { "on this machine" };
     let (count, whose, file) = match own {
         // They were all of others.
         Some((0, _)) => return None,
@@ -89,12 +91,11 @@ fn counted(host: &Host, has_log: bool) -> Option<Finding> {
         None => (all, String::new(), vmstat.to_owned()),
     };
     let title = format!(
-        "the kernel has killed {} {whose}{where_} since its start: out of memory",
+        "the kernel has killed {} {whose}on this machine since its start: out of memory",
         format::count_of(count, "process", "processes")
     );
-    let finding = Finding::new("memory.killed", title).seen(file.clone());
-    let finding =
-        if has_log || file == vmstat { finding.status(crate::status::Status::Info) } else { finding };
+    // Without a name, it may have been a browser.
+    let finding = Finding::new("memory.killed", title).seen(file).status(crate::status::Status::Info);
     let finding = finding.remedy(
         "if a run only reported \"Killed\" or that a rank disappeared, it was one of them: train with a smaller --batch or \
          --imgsz, or fewer --workers, or close other programs first; the kernel log names them",

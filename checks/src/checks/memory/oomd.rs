@@ -72,8 +72,8 @@ fn of_others(host: &Host) -> Option<Finding> {
             kill.by
         ))
         .remedy(if kill.by == "earlyoom" {
-            "train with fewer --workers, without `--cache ram` or with a smaller --batch, or add swap; or have earlyoom prefer \
-             other programs: add `--avoid '^(yolo-trainer|python3?)$'` to EARLYOOM_ARGS in /etc/default/earlyoom and restart \
+            "train with fewer --workers, without `--cache ram` or with a smaller --batch, or add swap; or have earlyoom spare \
+             runs: add `--avoid '^(yolo|python|pt_)'` to EARLYOOM_ARGS in /etc/default/earlyoom and restart \
              earlyoom.service"
         } else {
             "train with fewer --workers, without `--cache ram` or with a smaller --batch, or add swap; or lower its thresholds \
@@ -115,12 +115,14 @@ fn log_of_others(host: &Host) -> String {
         );
         return texts.join("\n");
     }
-    let installed = OTHERS.iter().filter(|(_, unit)| host.exists(unit) == Ok(true));
-    let texts = installed.filter_map(|(name, _)| {
-        let command = ["journalctl", "-u", name, "-b", "-q", "--no-pager", "-o", "short", "-n", "200"];
-        Some(host.command(&command).ok()??.text())
-    });
-    texts.collect::<Vec<_>>().join("\n")
+    let installed: Vec<&str> =
+        OTHERS.iter().filter(|(_, unit)| host.exists(unit) == Ok(true)).map(|(name, _)| *name).collect();
+    if installed.is_empty() {
+        return String::new();
+    }
+    let mut command = vec!["journalctl", "-b", "-q", "--no-pager", "-o", "short", "-n", "200"];
+    installed.iter().for_each(|name| command.extend(["-u", *name]));
+    host.command(&command).ok().flatten().map(|output| output.text()).unwrap_or_default()
 }
 
 /// The messages of the service, where it exists.

@@ -101,48 +101,72 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             .command(format!("%env {NCCL_SHM_DISABLE}=1"))
     } else if let Some(rental) = host.rental() {
         rented::more_shared_memory(rental, finding)
-    } else if is_pod(host) {
-        finding
-            .remedy(
-                "mount memory at /dev/shm: add the first line to the pod's `spec:`, the second to its \
-                     container",
-            )
-            .command("volumes: [{ name: shm, emptyDir: { medium: Memory, sizeLimit: 1Gi } }]")
-            .command("volumeMounts: [{ name: shm, mountPath: /dev/shm }]")
-    } else if is_container(host) {
-        let program = if host.container() == Ok(Some(Container::Podman)) { "podman" } else { "docker" };
-        finding
-            .remedy(format!(
-                "start the container with more shared memory: add this option to `{program} \
-                             run`"
-            ))
-            .command("--shm-size=1g")
+    } else if is_pod(host) || is_container(host) {
+        with_mount(host, finding)
     } else {
         finding.command(format!("sudo mount -o remount,size=1g {PLACE}"))
     }])
 }
 
+/// The finding of a container, with how to start it with shared memory.
+fn with_mount(host: &Host, finding: Finding) -> Finding {
+    if is_pod(host) {
+        return finding
+            .remedy(
+                "mount memory at /dev/shm: add the first line to the pod's `spec:`, the second to its \
+                     container",
+            )
+            .command("volumes: [{ name: shm, emptyDir: { medium: Memory, sizeLimit: 1Gi } }]")
+            .command("volumeMounts: [{ name: shm, mountPath: /dev/shm }]");
+    }
+    let program = if host.container() == Ok(Some(Container::Podman)) { "podman" } else { "docker" };
+    finding
+        .remedy(format!(
+            "start the container with more shared memory: add this option to `{program} \
+                             run`"
+        ))
+        .command("--shm-size=1g")
+}
+
 /// Whether this user can make nothing there: the folder is missing, or only root may write to it.
 fn closed(host: &Host, intent: &Intent) -> Option<Finding> {
     let is_root = host.user().is_ok_and(|user| user.uid == Some(0));
-    let (title, command) = match host.stat(PLACE).ok()? {
-        None => (
-            format!("{PLACE} does not exist, so NCCL cannot share memory between ranks"),
-            "sudo mkdir -p /dev/shm && sudo mount -t tmpfs -o mode=1777 shm /dev/shm",
-        ),
-        Some(stat) if stat.writable == Some(false) && !is_root => (
-            format!("this user may not write to {PLACE}, so NCCL cannot share memory between ranks"),
-            "sudo chmod 1777 /dev/shm",
-        ),
+    let is_missing = match host.stat(PLACE).ok()? {
+        None => true,
+        Some(stat) if stat.writable == Some(false) && !is_root => false,
         Some(_) => return None,
     };
+    let title = if is_missing {
+        format!("{PLACE} does not exist, so NCCL cannot share memory between ranks")
+    } else {
+        format!("this user may not write to {PLACE}, so NCCL cannot share memory between ranks")
+    };
     let status = if intent.run { Status::Error } else { Status::Warning };
-    let finding = Finding::new("memory.shared-closed", title).status(status);
+    let mut finding = Finding::new("memory.shared-closed", title).status(status);
+    if is_missing {
+        finding = finding
+            .because(
+                "ranks on GPUs of one machine exchange tensors through files in /dev/shm if the GPUs have no direct path; NCCL fails \
+                 with `shm_open failed: No such file or directory`",
+            )
+            .remedy("mount memory there, as on every machine; until then, set NCCL_SHM_DISABLE=1, which is slower");
+    }
+    let sockets = "let NCCL use sockets instead, which is slower";
     Some(match host.place() {
-        Place::Colab | Place::Kaggle => finding
-            .remedy("let NCCL use sockets instead, which is slower")
-            .command(format!("%env {NCCL_SHM_DISABLE}=1")),
-        _ => finding.command(command),
+        Place::Colab | Place::Kaggle => finding.remedy(sockets).command(format!("%env {NCCL_SHM_DISABLE}=1")),
+        _ if host.rental().is_some() => finding
+            .remedy(format!("the service sets this folder up: {sockets}"))
+            .command(format!("export {NCCL_SHM_DISABLE}=1")),
+        // Only the administrator of a node may change it.
+        _ if host.job().is_some() => finding
+            .remedy(format!("tell the administrator of the node; until then, {sockets}"))
+            .command(format!("export {NCCL_SHM_DISABLE}=1")),
+        // A container may not mount anything.
+        _ if is_missing && (is_pod(host) || is_container(host)) => with_mount(host, finding),
+        _ if is_missing => {
+            finding.command("sudo mkdir -p /dev/shm && sudo mount -t tmpfs -o mode=1777 shm /dev/shm")
+        }
+        _ => finding.command("sudo chmod 1777 /dev/shm"),
     })
 }
 

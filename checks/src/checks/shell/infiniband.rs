@@ -113,7 +113,7 @@ fn gid(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
         Some(_) => return None,
     };
     let title = format!("{} is \"{entry}\": {what}", setting.place());
-    let finding = Finding::new("shell.variable-breaks", title).status(status).because(
+    let finding = setting.finding("shell.variable-breaks", title).status(status).because(
         "ranks on other machines cannot connect to this address over RoCE: ibv_modify_qp fails with `Connection timed \
          out` or `Invalid argument`",
     );
@@ -156,7 +156,7 @@ fn hca(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
         (None, false) => "no adapter of this machine has that name".to_owned(),
     };
     let title = format!("{} is \"{list}\": {what}, so NCCL uses TCP sockets", setting.place());
-    let finding = Finding::new("shell.variable-slows", title);
+    let finding = setting.finding("shell.variable-slows", title);
     let finding =
         if names.is_empty() { finding } else { finding.seen(format!("with a link: {}", names.join(", "))) };
     Some(setting.command(setting.text(finding)))
@@ -173,7 +173,7 @@ fn off(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
         setting.value,
         port.adapter
     );
-    let finding = Finding::new("shell.variable-slows", title).status(Status::Info);
+    let finding = setting.finding("shell.variable-slows", title).status(Status::Info);
     Some(setting.command(setting.text(finding)))
 }
 
@@ -188,7 +188,7 @@ fn net(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
                 "{place} is \"{value}\": the machines communicate through TCP sockets, although {} has a link",
                 port.adapter
             );
-            let finding = Finding::new("shell.variable-slows", title).status(Status::Info);
+            let finding = setting.finding("shell.variable-slows", title).status(Status::Info);
             return Some(setting.command(setting.text(finding)));
         }
         "ib" => {
@@ -207,7 +207,8 @@ fn net(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
             format!("{place} is \"{value}\", but the loader does not find the plugin for it ({library})")
         }
     };
-    let finding = Finding::new("shell.variable-breaks", title)
+    let finding = setting
+        .finding("shell.variable-breaks", title)
         .because("NCCL has no network of that name here, and does not start without it");
     Some(setting.command(setting.text(finding)))
 }
@@ -220,7 +221,7 @@ fn topology(host: &Host) -> Option<Finding> {
         return None;
     }
     let title = format!("{} names {file}, which does not exist", setting.place());
-    let finding = Finding::new("shell.variable-slows", title)
+    let finding = setting.finding("shell.variable-slows", title)
         .because("NCCL then guesses which network card is near which GPU; clouds describe their machines in this file")
         .remedy(match &setting.file {
             Some(of) => format!("mount that file into the container, or remove the line from {of}"),
@@ -233,11 +234,11 @@ fn topology(host: &Host) -> Option<Finding> {
 fn mismatch(host: &Host) -> Option<Finding> {
     let setting = set(host, "NCCL_IGNORE_NET_MISMATCH").filter(|setting| setting.value != "0")?;
     let title = format!(
-        "{} is \"{}\": NCCL does not notice that the machines have different adapters, and hangs",
+        "{} is \"{}\": if the machines have different adapters, NCCL does not notice it and may hang",
         setting.place(),
         setting.value
     );
-    let finding = Finding::new("shell.variable-slows", title).remedy(
+    let finding = setting.finding("shell.variable-slows", title).remedy(
         "unset the variable on all machines, and name in NCCL_IB_HCA the adapters that all of them have",
     );
     Some(setting.command(finding))
@@ -277,7 +278,7 @@ fn plugin(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
         Some(Guest::Cloud(_)) => Status::Warning,
         _ => Status::Info,
     };
-    let finding = Finding::new("shell.variable-slows", title).status(status);
+    let finding = setting.finding("shell.variable-slows", title).status(status);
     let finding = finding.remedy(
         "add the folder of the plugin to LD_LIBRARY_PATH if this machine has it; otherwise unset the variable, which an image \
          for another cloud may have set",

@@ -28,6 +28,8 @@ pub(super) static CHECK: Check = Check {
 struct Effect {
     /// How serious it is.
     status: Status,
+    /// Whether it ends a run or makes it wrong, and does not only slow it down.
+    breaks: bool,
     what: &'static str,
 }
 
@@ -35,16 +37,21 @@ struct Effect {
 type Rule = (&'static str, fn(&str) -> Option<Effect>);
 
 const fn breaks(what: &'static str) -> Option<Effect> {
-    Some(Effect { status: Status::Error, what })
+    Some(Effect { status: Status::Error, breaks: true, what })
+}
+
+/// Breaks some runs, as was reported.
+const fn may_break(what: &'static str) -> Option<Effect> {
+    Some(Effect { status: Status::Warning, breaks: true, what })
 }
 
 const fn slows(what: &'static str) -> Option<Effect> {
-    Some(Effect { status: Status::Warning, what })
+    Some(Effect { status: Status::Warning, breaks: false, what })
 }
 
 /// Often set on purpose, or harmless.
 const fn notable(what: &'static str) -> Option<Effect> {
-    Some(Effect { status: Status::Info, what })
+    Some(Effect { status: Status::Info, breaks: false, what })
 }
 
 fn on(value: &str) -> bool {
@@ -113,13 +120,13 @@ const SEVERAL: &[Rule] = &[
     }),
     ("NCCL_BUFFSIZE", |value| {
         let is_odd = value.trim().parse::<u64>().is_ok_and(|size| size > 0 && !size.is_power_of_two());
-        is_odd.then_some(()).and(breaks(
+        is_odd.then_some(()).and(may_break(
             "NCCL was reported to hang or to compute wrong sums with sizes that are no power of two",
         ))
     }),
     ("NCCL_NTHREADS", |value| {
         let is_odd = first_number(value).is_some_and(|count| ![0, 64, 128, 256, 512].contains(&count));
-        is_odd.then_some(()).and(breaks(
+        is_odd.then_some(()).and(may_break(
             "NCCL works with 64, 128, 256 or 512 threads, and was reported to compute wrong sums with others",
         ))
     }),
@@ -127,7 +134,7 @@ const SEVERAL: &[Rule] = &[
         let is_large = value.trim().parse::<u64>().is_ok_and(|size| size >= 1 << 20);
         is_large
             .then_some(())
-            .and(breaks("NCCL was reported to compute wrong sums with chunks of 1 MiB and more"))
+            .and(may_break("NCCL was reported to compute wrong sums with chunks of 1 MiB and more"))
     }),
     ("NCCL_MAX_NCHANNELS", |value| match first_number(value) {
         Some(0..=2) => slows("with so few channels, NCCL cannot saturate a link"),
@@ -239,12 +246,14 @@ fn finding(host: &Host, name: &'static str, rule: fn(&str) -> Option<Effect>) ->
     };
     let title = format!("{} is \"{}\": {what}", setting.place(), setting.value);
     Some(match effect.status {
-        Status::Error => setting.removed(Finding::new("shell.variable-breaks", title)),
-        Status::Warning => setting.removed(Finding::new("shell.variable-slows", title)),
-        _ if is_worse => setting.removed(Finding::new("shell.variable-slows", title)),
+        status if effect.breaks => {
+            setting.removed(setting.finding("shell.variable-breaks", title).status(status))
+        }
+        Status::Warning => setting.removed(setting.finding("shell.variable-slows", title)),
+        _ if is_worse => setting.removed(setting.finding("shell.variable-slows", title)),
         // The user decides which value is right.
         other => {
-            let finding = Finding::new("shell.variable-slows", title).status(other);
+            let finding = setting.finding("shell.variable-slows", title).status(other);
             setting.command(setting.text(finding))
         }
     })

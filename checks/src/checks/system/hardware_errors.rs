@@ -1,5 +1,8 @@
-//! Whether the CPU or the memory has reported errors since the start. Such a machine computes wrong numbers, kills
-//! programs or restarts in the middle of a run. Errors that were corrected count only if there are many.
+//! Whether the CPU or the memory has reported errors: since the start, or what ended the boot before and is logged at
+//! the next one. Such a machine computes wrong numbers, kills programs or restarts in the middle of a run. Errors that
+//! were corrected count only if there are many.
+
+use std::collections::BTreeMap;
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
@@ -15,7 +18,7 @@ pub(super) static CHECK: Check = Check {
 };
 
 /// The kernel's words for errors that nothing corrected.
-const WORDS: [&str; 12] = [
+const WORDS: [&str; 11] = [
     "Machine Check: ",
     "Machine Check Exception: ",
     "Uncorrected hardware memory error",
@@ -27,12 +30,14 @@ const WORDS: [&str; 12] = [
     "Processor context corrupt",
     " UE ",
     " CE ",
-    "Deferred error",
 ];
-/// So many corrected errors are more than cosmic rays.
+/// So many corrected errors in a day are more than cosmic rays.
 const MANY: u64 = 100;
 /// The bit of a bank's status that says that the error was not corrected.
 const UNCORRECTED: u32 = 61;
+/// The bit that says that reports of this error were switched on. Without it, the firmware of Intel machines has left the
+/// report while it started the machine, and the kernel ignores it too.
+const ENABLED: u32 = 60;
 /// Where the kernel counts the errors of memory.
 const EDAC: &str = "/sys/devices/system/edac/mc";
 
@@ -41,27 +46,39 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let lines = host.kernel_lines(&WORDS);
-    let (mut bad, mut corrected) = (Vec::new(), 0);
-    for (place, line) in lines.iter().enumerate() {
-        match read(line) {
+    let mut bad = Vec::new();
+    // The kernel writes several lines about one error, so that only lines of the same words are counted together.
+    let (mut uncorrected, mut corrected) = (BTreeMap::new(), BTreeMap::new());
+    for line in lines {
+        match read(&line) {
             // An error that a card on the PCIe bus reported has its own check.
-            Some(Kind::Uncorrected) if is_of_memory_or_cpu(host, line) => bad.push(lines[place].clone()),
-            Some(Kind::Corrected(count)) => corrected += count,
+            Some((words, Kind::Uncorrected))
+                if is_of_memory_or_cpu(host, &line) && !is_of_firmware(host, &line) =>
+            {
+                *uncorrected.entry(words).or_insert(0) += 1;
+                bad.push(line);
+            }
+            Some((words, Kind::Corrected(count))) => {
+                let sum: &mut u64 = corrected.entry(words).or_default();
+                *sum = sum.saturating_add(count);
+            }
             _ => {}
         }
     }
     let (counted_ue, counted_ce, controller) = counts(host);
+    let uncorrected = uncorrected.into_values().max().unwrap_or(0_u64);
+    let corrected = corrected.into_values().max().unwrap_or(0).max(counted_ce);
     let is_memory = counted_ue > 0 || bad.iter().any(|line| line.contains("EDAC") || line.contains("emory"));
     let what = if is_memory { "memory" } else { "CPU or its memory" };
     let finding = if !bad.is_empty() || counted_ue > 0 {
-        let number = (bad.len() as u64).max(counted_ue);
+        let number = uncorrected.max(counted_ue);
         let title = format!(
             "the {what} reported {} that nothing corrected",
             format::count(usize::try_from(number).unwrap_or(usize::MAX), "error")
         );
         Finding::new("system.hardware-errors", title)
-    } else if corrected.max(counted_ce) >= MANY {
-        let number = usize::try_from(corrected.max(counted_ce)).unwrap_or(usize::MAX);
+    } else if corrected / days(host) >= MANY {
+        let number = usize::try_from(corrected).unwrap_or(usize::MAX);
         let title = format!("the memory had {} that were corrected", format::count(number, "error"));
         Finding::new("system.hardware-errors", title)
             .because("a memory module that needs so many corrections mostly fails next, and then ends runs")
@@ -89,30 +106,58 @@ enum Kind {
     Corrected(u64),
 }
 
-/// What a line of the kernel says about an error.
-fn read(line: &str) -> Option<Kind> {
+/// The days since the start, of which one has begun.
+fn days(host: &Host) -> u64 {
+    let seconds = || host.time().ok()?.checked_sub(host.boot_time().ok()?);
+    seconds().map_or(1, |seconds| seconds.div_ceil(86_400)).max(1)
+}
+
+/// What a line of the kernel says about an error, and by which words.
+fn read(line: &str) -> Option<(&'static str, Kind)> {
     // `mce: [Hardware Error]: CPU 10: Machine Check: 0 Bank 5: bea0000000000108`
     if let Some((_, rest)) = line.split_once("Machine Check") {
         let status = rest.split_once("Bank ")?.1.split_once(':')?.1.trim();
         let status = u64::from_str_radix(status.split_whitespace().next()?, 16).ok()?;
-        let is_corrected = status >> UNCORRECTED & 1 == 0;
-        return Some(if is_corrected { Kind::Corrected(1) } else { Kind::Uncorrected });
+        let kind = match (status >> UNCORRECTED & 1, status >> ENABLED & 1) {
+            (0, _) => Kind::Corrected(1),
+            (_, 0) => return None,
+            _ => Kind::Uncorrected,
+        };
+        return Some(("Machine Check", kind));
     }
     // `EDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0`
     if let Some((_, rest)) = line.split_once("EDAC ") {
         let mut words = rest.split_whitespace().skip(1);
         let count: u64 = words.next()?.parse().ok()?;
         return match words.next()? {
-            "UE" if count > 0 => Some(Kind::Uncorrected),
-            "CE" => Some(Kind::Corrected(count)),
+            "UE" if count > 0 => Some(("EDAC", Kind::Uncorrected)),
+            "CE" => Some(("EDAC", Kind::Corrected(count))),
             _ => None,
         };
     }
     if line.contains("Memory failure: 0x") && !line.contains("recovery action for") {
         return None;
     }
-    let is_bare_word = |word: &str| [" UE ", " CE ", "Deferred error"].contains(&word);
-    WORDS.iter().any(|word| !is_bare_word(word) && line.contains(word)).then_some(Kind::Uncorrected)
+    let is_bare_word = |word: &str| [" UE ", " CE "].contains(&word);
+    let words = WORDS.iter().find(|word| !is_bare_word(word) && line.contains(**word))?;
+    Some((words, Kind::Uncorrected))
+}
+
+/// Whether the next line names an address of the CPU's own registers (0xfe……), which the firmware of Intel machines
+/// touches while it starts them.
+fn is_of_firmware(host: &Host, line: &str) -> bool {
+    if !line.contains("Machine Check: ") {
+        return false;
+    }
+    let log = host.kernel_log().unwrap_or_default();
+    let mut lines = log.lines().skip_while(|one| one.trim() != line).skip(1);
+    lines.next().is_some_and(|next| next.contains("TSC ") && is_register(next))
+}
+
+/// `TSC 0 ADDR fef4c9e0 MISC 43880010086`
+fn is_register(line: &str) -> bool {
+    let address = line.split_once("ADDR ").and_then(|(_, rest)| rest.split_whitespace().next());
+    address.is_some_and(|address| address.len() == 8 && address.starts_with("fe"))
 }
 
 /// Firmware reports errors of any part in one form; the lines that follow say of which.
@@ -153,7 +198,7 @@ mod tests {
     use super::*;
 
     fn is_bad(line: &str) -> bool {
-        matches!(read(line), Some(Kind::Uncorrected))
+        matches!(read(line), Some((_, Kind::Uncorrected)))
     }
 
     #[test]
@@ -173,6 +218,9 @@ mod tests {
             "EDAC MC0: 3 CE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0",
             "EDAC MC0: Giving out device to module skx_edac controller Skylake Socket#0 IMC#0",
             "mce: CPU0: Thermal monitoring enabled (TM1)",
+            // The firmware of Intel machines leaves these.
+            "[    0.1] mce: [Hardware Error]: CPU 0: Machine Check: 0 Bank 4: a600000000020408",
+            "[    0.1] mce: [Hardware Error]: CPU 0: Machine Check: 0 Bank 6: ee0000000040110a",
             "MCE: In-kernel MCE decoding enabled.",
             "mce: [Hardware Error]: Machine check events logged",
         ] {
@@ -180,10 +228,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn addresses_of_registers_are_known() {
+        assert!(is_register("mce: [Hardware Error]: TSC 0 ADDR fef4c9e0 MISC 43880010086"));
+        assert!(!is_register("mce: [Hardware Error]: TSC 0 ADDR 6e5a84400 MISC 86"));
+    }
+
     proptest! {
         #[test]
         fn any_line_is_read(line in "(EDAC |MC0: |1 UE |CE |Machine Check: |Bank |[0-9a-f]{1,16}|: |\\PC){0,12}") {
             let _ = read(&line);
+            let _ = is_register(&line);
         }
     }
 }

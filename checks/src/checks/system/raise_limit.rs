@@ -64,7 +64,11 @@ pub(super) fn raise(host: &Host, finding: Finding, limit: &Limit) -> Finding {
 
 fn in_container(host: &Host, finding: Finding, limit: &Limit, container: Container) -> Finding {
     if matches!(host.place(), Place::Colab | Place::Kaggle) || host.rental().is_some() {
-        return finding.remedy("nothing: the service sets this limit, so use fewer --workers");
+        return finding.remedy(match limit.item {
+            // Each worker opens files and is a process.
+            "nofile" | "nproc" => "nothing: the service sets this limit, so use fewer --workers",
+            _ => "nothing here: the service sets this limit, so choose another kind of machine or session of it",
+        });
     }
     // Docker has no option for it.
     if limit.item == "as" && matches!(container, Container::Docker | Container::Podman) {

@@ -38,13 +38,20 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if TARGETS.iter().any(|target| is_off(target)) {
         return Ok(Vec::new());
     }
+    let is_planned = intent.run || intent.resume.is_some();
+    // A laptop that nobody trains on is meant to sleep.
+    if host.is_laptop() && !is_planned {
+        return Ok(Vec::new());
+    }
     let slept = slept(host);
-    // Asking the desktop takes longer than all else, so a live machine is asked only if something points there.
-    let is_asked = host.is_recorded() || intent.run || slept.is_some();
+    // Asking the desktop takes longer than all else, so a live machine is asked only before a run.
+    let is_asked = host.is_recorded() || is_planned;
     let setting = is_asked.then(|| by_desktop(host)).flatten().or_else(|| by_logind(host));
     let Some(cause) = setting.clone().or_else(|| slept.clone()) else { return Ok(Vec::new()) };
     let title = match (&slept, &setting) {
-        (Some(_), _) => "the machine has gone to sleep since it started, and a run with it".to_owned(),
+        (Some(_), _) => {
+            "the machine has gone to sleep since it started; a run would have stood still".to_owned()
+        }
         _ => "the machine goes to sleep when nobody uses it, also during a run".to_owned(),
     };
     let finding = Finding::new("system.sleeps", title).seen(cause.clone());
@@ -78,7 +85,7 @@ fn slept(host: &Host) -> Option<String> {
     lines.rfind(is_sleep).map(|line| line.trim().to_owned())
 }
 
-/// GNOME's and KDE's settings. A live machine is asked only where their session runs, and not over SSH: the answer
+/// GNOME's settings. A live machine is asked only where their session runs, and not over SSH: the answer
 /// would be that of another session.
 fn by_desktop(host: &Host) -> Option<String> {
     if host.is_recorded() {

@@ -48,12 +48,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     signs.retain(|line| {
         !line.contains("Previous system reset") || REASONS.iter().any(|one| line.contains(one))
     });
-    let is_readable = host.kernel_log().is_ok_and(|log| !log.trim().is_empty());
-    // A live machine that repaired nothing is not asked further.
-    if !host.is_recorded() && is_readable && signs.is_empty() {
+    let started = host.boot_time().ok();
+    let interrupted = started.and_then(|started| interrupted_run(host, started));
+    // A live machine that repaired nothing, and on which no run ended, is not asked further.
+    if !host.is_recorded() && signs.is_empty() && interrupted.is_none() && intent.resume.is_none() {
         return Ok(Vec::new());
     }
-    let started = host.boot_time().ok();
     let age = started.and_then(|started| host.time().ok()?.checked_sub(started));
     if age.is_some_and(|age| age > RECENT) {
         return Ok(Vec::new());
@@ -65,10 +65,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if !ends.is_last && cut.is_none() && reason.is_none() {
         return Ok(Vec::new());
     }
-    let interrupted = started.and_then(|started| interrupted_run(host, started));
     let times = match ends.all.len() {
         0 | 1 => String::new(),
-        times => format!(", {} of late", format::count(times, "time")),
+        times => format!("; this happened {} recently", format::count(times, "time")),
     };
     let title = format!("the machine went off without shutting down before this start{times}");
     let is_serious = ends.all.len() > 1 || interrupted.is_some() || intent.resume.is_some();
@@ -88,16 +87,27 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         )]);
     }
     if host.is_laptop() {
-        return Ok(vec![finding.remedy(
+        return Ok(vec![finding.because(
+            "a machine that switches off under load has no time to write why: heat, a battery that is worn or empty, or a charger \
+             that delivers too little",
+        ).remedy(
             "look for heat, a worn battery or a weak charger: clean the fans, use the charger that came with the laptop, \
              and limit the clock of the GPU (`sudo nvidia-smi -lgc 0,1500`); then continue the run with `yolo train --resume`",
         )]);
     }
     let cards = host.gpus().unwrap_or_default();
-    let limits = cards.iter().filter_map(|gpu| gpu.number("power_limit_default").ok());
-    if let Some(watts) = limits.max().map(|limit| limit / 1000 * SPARING / 100).filter(|watts| *watts > 0) {
-        finding = finding.command(format!("sudo nvidia-smi -pl {watts}"));
-    }
+    let limits: Vec<(usize, u64)> = cards
+        .iter()
+        .filter_map(|gpu| Some((gpu.index, gpu.number("power_limit_default").ok()? / 1000 * SPARING / 100)))
+        .filter(|(_, watts)| *watts > 0)
+        .collect();
+    let commands: Vec<String> = match limits.first() {
+        Some((_, watts)) if limits.len() == cards.len() && limits.iter().all(|(_, other)| other == watts) => {
+            vec![format!("sudo nvidia-smi -pl {watts}")]
+        }
+        _ => limits.iter().map(|(index, watts)| format!("sudo nvidia-smi -i {index} -pl {watts}")).collect(),
+    };
+    finding = commands.into_iter().fold(finding, Finding::command);
     Ok(vec![finding])
 }
 
