@@ -323,7 +323,11 @@ fn each_command_and_its_places() {
 }
 
 /// What makes a command one that can do harm: it deletes, ends, restarts, upgrades or overwrites.
-const HARMFUL: [&str; 36] = [
+const HARMFUL: [&str; 40] = [
+    "taskkill",
+    "/disable-feature",
+    "fsck",
+    "e2fsck",
     "-mig 0",
     "sed -i",
     "--set-version",
@@ -394,6 +398,20 @@ const REVIEWED: &[(&str, &str)] = &[
     ("sudo rm /etc/resolv.conf", "WSL writes it anew at its next start"),
     ("sudo apt purge ", "only the Linux driver inside WSL, which hides that of Windows; apt asks"),
     ("apt purge ", "only the driver's libraries inside a container, which come from the host; apt asks"),
+    ("Remove-Item Env:LIBTORCH", "a variable of this session only"),
+    (
+        "dism.exe /online /disable-feature",
+        "the part of Windows for WSL, which the next command switches on again",
+    ),
+    (
+        "powershell.exe -Command \"Get-AppxPackage *WindowsSubsystemForLinux*",
+        "the program of WSL, which is installed again; the disks of the distributions stay",
+    ),
+    (
+        "wsl.exe -d <another distribution> -u root --exec e2fsck -f -y ",
+        "the file system is broken and mounted read-only; the remedy says to copy its disk first",
+    ),
+    ("taskkill.exe /f /im wslservice.exe", "WSL does not answer; the service starts again by itself"),
     ("rm /etc/ld.so.conf.d/", "a line for the loader in an image, which names a folder that breaks CUDA"),
     ("sudo rm /etc/ld.so.conf.d/", "the same on a machine; the package cuda-compat writes it anew"),
     (
@@ -490,10 +508,10 @@ fn each_command_of_find_is_reviewed_by_itself() {
 fn every_command_that_can_do_harm_is_reviewed() {
     let is_harmful = |command: &str| {
         // Words in comments and in names of settings do nothing.
-        let command = command.split("  # ").next().unwrap_or_default();
+        let command = command.split("  # ").next().unwrap_or_default().to_ascii_lowercase();
         // `find` and `sh` have the program behind a quote.
-        HARMFUL.iter().any(|word| {
-            command.starts_with(word)
+        HARMFUL.iter().map(|word| word.to_ascii_lowercase()).any(|word| {
+            command.starts_with(&word)
                 || [" ", "'"].iter().any(|before| command.contains(&format!("{before}{word}")))
         })
     };

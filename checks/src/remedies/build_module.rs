@@ -160,7 +160,8 @@ fn headers(host: &Host, kernel: &str) -> Option<String> {
 
 /// Another installed kernel of RHEL or its relatives that has a module from a package, newest last.
 fn precompiled_for(host: &Host, kernel: &str) -> Option<String> {
-    let kernels = host.folder("/lib/modules").ok().flatten()?;
+    let mut kernels = host.folder("/lib/modules").ok().flatten()?;
+    kernels.sort_by_key(|name| numbers(name));
     let has_module = |name: &String| {
         ["extra", "extra/drivers/video", "weak-updates"].iter().any(|folder| {
             let inside =
@@ -168,7 +169,14 @@ fn precompiled_for(host: &Host, kernel: &str) -> Option<String> {
             inside.iter().any(|name| name == "nvidia" || name.starts_with("nvidia.ko"))
         })
     };
-    kernels.into_iter().rfind(|name| name != kernel && has_module(name))
+    // A kernel that was removed leaves its folder if something else has put files there.
+    let is_there = |name: &String| host.exists(&format!("/boot/vmlinuz-{name}")) != Ok(false);
+    kernels.into_iter().rfind(|name| name != kernel && is_there(name) && has_module(name))
+}
+
+/// The numbers of a kernel's name, by which `5.14.0-427.el9` comes after `5.14.0-70.el9`.
+fn numbers(kernel: &str) -> Vec<u64> {
+    kernel.split(|letter: char| !letter.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }
 
 /// The lines of Ubuntu's kernels for clouds.
@@ -177,7 +185,8 @@ const CLOUDS: [&str; 6] = ["aws", "azure", "gcp", "oracle", "ibm", "gke"];
 /// Ubuntu's packages of the module for other kernels, by the folders that they have there: `nvidia-570srv-open` is of
 /// `linux-modules-nvidia-570-server-open-…`.
 fn flavors(host: &Host, kernel: &str) -> Vec<String> {
-    let kernels = host.folder("/lib/modules").ok().flatten().unwrap_or_default();
+    let mut kernels = host.folder("/lib/modules").ok().flatten().unwrap_or_default();
+    kernels.sort_by_key(|name| numbers(name));
     let inside = |name: &String| {
         host.folder(&format!("/lib/modules/{name}/kernel")).ok().flatten().unwrap_or_default()
     };

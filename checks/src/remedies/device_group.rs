@@ -8,11 +8,24 @@ use crate::finding::Finding;
 /// The number that a user namespace shows for a user or a group of outside.
 const OUTSIDE: u32 = 65534;
 
+/// The switch of the driver that lets everybody use its device files, from the next start on.
+const FOR_ALL: &str =
+    "echo 'options nvidia NVreg_DeviceFileMode=0666' | sudo tee /etc/modprobe.d/nvidia-device-mode.conf";
+/// Without the folders beside them, /dev/nvidia-caps among them, which nobody could look into with this mode.
+const OPEN: &str = "sudo chmod 666 /dev/nvidiactl /dev/nvidia[0-9]* /dev/nvidia-uvm*";
+
 /// The finding, with the way to get access to the device files, one of which is `device`, in this state if it is known.
+/// Nobody is to be added to the group of root, which may do much more.
 pub(crate) fn join(host: &Host, finding: Finding, device: &str, stat: Option<&Stat>) -> Finding {
     let group = stat.and_then(|stat| stat.gid).filter(|group| *group != OUTSIDE);
-    let for_all =
-        "echo 'options nvidia NVreg_DeviceFileMode=0666' | sudo tee /etc/modprobe.d/nvidia-device-mode.conf";
+    if host.job().is_some() {
+        return finding.remedy(
+            "ask the administrator of this node for access to the GPUs' device files, and submit the job again",
+        );
+    }
+    if group == Some(0) {
+        return of_root(host, finding);
+    }
     match host.place() {
         Place::Podman => finding
             .because(
@@ -26,7 +39,7 @@ pub(crate) fn join(host: &Host, finding: Finding, device: &str, stat: Option<&St
             )
             .command(format!("sudo usermod -aG $(stat -c %G {device}) $USER  # on the host, then log in again"))
             .command("podman run --group-add keep-groups --device nvidia.com/gpu=all …")
-            .command(format!("{for_all}  # on the host")),
+            .command(format!("{FOR_ALL}  # on the host")),
         Place::Docker | Place::DockerInWsl => {
             let number = group.map_or(format!("$(stat -c %g {device})"), |group| group.to_string());
             finding
@@ -52,11 +65,30 @@ pub(crate) fn join(host: &Host, finding: Finding, device: &str, stat: Option<&St
                     "give the container the device files with a mode that lets everybody use them (`mode=0666` of a device on \
                      Proxmox), or let everybody use them on the host, from its next start on",
                 )
-                .command(format!("{for_all}  # on the host"));
+                .command(format!("{FOR_ALL}  # on the host"));
             lxc::commands(host, &lxc::Change::Restart).into_iter().fold(finding, Finding::command)
         }
         _ => finding
             .remedy(format!("add yourself to the group that owns {device}, then log in again"))
             .command(format!("sudo usermod -aG $(stat -c %G {device}) $USER")),
     }
+}
+
+/// The files are root's alone.
+fn of_root(host: &Host, finding: Finding) -> Finding {
+    let (end, then) = match host.place() {
+        Place::Pod | Place::Colab | Place::Kaggle => {
+            return finding
+                .remedy("ask the administrator of this node to let everybody use the GPUs' device files");
+        }
+        Place::Machine => ("", ""),
+        _ => ("  # on the host", "; then start the container again"),
+    };
+    finding
+        .remedy(format!(
+            "let everybody use the GPUs, which is NVIDIA's default: change the mode of the device files, now and for the next \
+             start of the machine{then}"
+        ))
+        .command(format!("{OPEN}{end}"))
+        .command(format!("{FOR_ALL}{end}"))
 }

@@ -61,9 +61,13 @@ pub(super) fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Optio
     let is_of_akmods = file.ends_with(".failed.log");
     let (fault, line) = fault(&log).or(is_of_akmods.then_some((Fault::Source, "the build failed")))?;
     let finding = finding.seen(format!("{file}: {line}"));
+    let build = match is_of_akmods {
+        true => format!("sudo akmods --force --kernels {kernel}"),
+        false => "sudo dkms autoinstall".to_owned(),
+    };
     Some(match fault {
-        Fault::Compiler => with_compiler(host, finding),
-        Fault::RealTime => of_real_time(host, finding),
+        Fault::Compiler => with_compiler(host, finding, &build),
+        Fault::RealTime => of_real_time(host, finding, kernel, is_of_akmods),
         Fault::Headers => {
             let finding = finding
                 .because("the headers of this kernel are not complete, so that no module can be built")
@@ -80,7 +84,7 @@ pub(super) fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Optio
                 _ => None,
             };
             let finding = again.into_iter().fold(finding, Finding::command);
-            finding.command("sudo dkms autoinstall").command("sudo modprobe nvidia")
+            finding.command(build).command("sudo modprobe nvidia")
         }
         Fault::Crash => finding
             .because("the compiler crashed while it built the module, which is no fault of the driver")
@@ -88,7 +92,7 @@ pub(super) fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Optio
                 "build the module again; if the compiler crashes again, at another place, test the machine's memory (memtest86+) and \
                  turn off its overclocking",
             )
-            .command("sudo dkms autoinstall"),
+            .command(build),
         Fault::Source => of_source(host, finding, &version),
     })
 }
@@ -118,7 +122,7 @@ fn of_akmods(host: &Host, kernel: &str) -> Option<(String, String, String)> {
 }
 
 /// The lines of `dkms status` about the driver.
-fn module_lines(host: &Host) -> Vec<String> {
+pub(super) fn module_lines(host: &Host) -> Vec<String> {
     let status =
         host.command(&["dkms", "status"]).ok().flatten().map(|output| output.text()).unwrap_or_default();
     status.lines().map(str::trim).filter(|line| line.starts_with("nvidia")).map(ToOwned::to_owned).collect()
@@ -133,7 +137,7 @@ fn compiler_of_kernel(host: &Host) -> Option<String> {
     (!number.is_empty()).then(|| format!("gcc-{number}"))
 }
 
-fn with_compiler(host: &Host, finding: Finding) -> Finding {
+fn with_compiler(host: &Host, finding: Finding, build: &str) -> Finding {
     let compiler = compiler_of_kernel(host);
     let name = compiler.clone().unwrap_or_else(|| "the version of gcc that /proc/version names".to_owned());
     let finding = finding
@@ -155,19 +159,28 @@ fn with_compiler(host: &Host, finding: Finding) -> Finding {
         (_, Some(Family::Arch)) => finding.command("sudo pacman -Syu base-devel"),
         _ => finding,
     };
-    finding.command("sudo dkms autoinstall").command("sudo modprobe nvidia")
+    finding.command(build).command("sudo modprobe nvidia")
 }
 
-fn of_real_time(host: &Host, finding: Finding) -> Finding {
+fn of_real_time(host: &Host, finding: Finding, kernel: &str, is_of_akmods: bool) -> Finding {
     let finding = finding
-        .because("the running kernel is one for real-time work (PREEMPT_RT), for which NVIDIA's driver is not built unless it is told to")
+        .because("the running kernel is one for real-time work (PREEMPT_RT), for which NVIDIA's driver is not built unless it is told to");
+    // akmods passes no variable on to the build.
+    if is_of_akmods {
+        return finding.remedy(
+            "choose the distribution's ordinary kernel when the machine starts, and have it installed",
+        );
+    }
+    let finding = finding
         .remedy(
             "start the distribution's ordinary kernel; or build the module for this one all the same, which NVIDIA does not support \
              (`sudo IGNORE_PREEMPT_RT_PRESENCE=1 dkms autoinstall`)",
         );
     let ordinary = match host.family() {
-        Some(Family::Ubuntu | Family::OnUbuntu) => Some("sudo apt install linux-generic"),
-        Some(Family::Debian) => Some("sudo apt install linux-image-amd64 linux-headers-amd64"),
+        Some(Family::Ubuntu | Family::OnUbuntu) => Some("sudo apt install linux-generic".to_owned()),
+        Some(Family::Debian) => {
+            Some(format!("sudo apt install {}", super::kernel_headers::ordinary_of_debian(kernel)))
+        }
         _ => None,
     };
     match ordinary {

@@ -3,6 +3,7 @@
 //! for its host; in a batch job or a pod they are for whoever administers the node; and on a notebook
 //! service they are for nobody. What remains is what this user can type here.
 
+use super::rented;
 use crate::facts::{Family, Host, Job, Place, Rental};
 use crate::finding::{Finding, Remedy};
 
@@ -95,7 +96,9 @@ pub(crate) fn fit(host: &Host, mut finding: Finding) -> Finding {
         Others::Service(name) => {
             remedy.commands.retain(|command| !is_of_machine(command));
             without_sudo(remedy);
-            if remedy.commands.is_empty() || concerns_hardware(&remedy.text) {
+            let is_of_service = host.rental().is_some_and(|rental| rented::says(rental, &remedy.text))
+                || remedy.text.starts_with("in the notebook's menu");
+            if (remedy.commands.is_empty() || concerns_hardware(&remedy.text)) && !is_of_service {
                 remedy.text = format!("start a new session: only {name} can change its machines");
             }
         }

@@ -51,12 +51,14 @@ impl Image {
             Some(rest) => format!("bazzite-dx-nvidia{rest}"),
             None => format!("{}-nvidia-open", name.trim_end_matches("-open").trim_end_matches("-nvidia")),
         };
-        self.rebase(self.known().map(with))
+        self.rebase(self.known().filter(|name| !name.contains("deck")).map(with))
     }
 
     /// The commands that change to the image with the proprietary module of branch 580.
     pub(crate) fn commands_for_old_cards(&self) -> Vec<String> {
-        let of_bazzite = self.name.as_ref().filter(|name| name.starts_with("bazzite")).map(|name| {
+        // Which of those for handhelds (deck) exist is not known.
+        let has_variants = |name: &&String| name.starts_with("bazzite") && !name.contains("deck");
+        let of_bazzite = self.name.as_ref().filter(has_variants).map(|name| {
             if name.contains("gnome") { "bazzite-gnome-nvidia" } else { "bazzite-nvidia" }.to_owned()
         });
         match of_bazzite.filter(|name| self.name.as_ref() != Some(name)) {
@@ -67,7 +69,7 @@ impl Image {
 
     pub(crate) fn advice_for_old_cards(&self) -> &'static str {
         match self.name.as_deref() {
-            Some(name) if name.starts_with("bazzite") => {
+            Some(name) if name.starts_with("bazzite") && !name.contains("deck") => {
                 "change to the image with the proprietary module of branch 580, whose name ends in -nvidia, and restart; those that end \
                  in -nvidia-open, and Bazzite DX, have the open module only"
             }

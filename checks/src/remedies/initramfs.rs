@@ -19,7 +19,8 @@ pub(crate) fn rebuild(host: &Host) -> Option<&'static str> {
         Family::Fedora | Family::RedHat | Family::Amazon | Family::Leap | Family::Tumbleweed => {
             "sudo dracut --regenerate-all --force"
         }
-        // EndeavourOS has this in place of mkinitcpio.
+        // EndeavourOS has these in place of mkinitcpio: with systemd-boot and with GRUB.
+        Family::Arch if exists("/usr/bin/reinstall-kernels") => "sudo reinstall-kernels",
         Family::Arch if exists("/usr/bin/dracut-rebuild") => "sudo dracut-rebuild",
         Family::Arch => "sudo mkinitcpio -P",
         Family::Void => "sudo xbps-reconfigure -fa",

@@ -68,7 +68,7 @@ pub(crate) fn install_for(host: &Host, card: Option<Generation>) -> Vec<String> 
             "sudo apt update",
             of_line,
         ],
-        Family::Debian => return of_debian(&distribution, headers),
+        Family::Debian => return of_debian(&distribution, &headers),
         Family::Fedora if distribution.id == "fedora" => {
             let packages = "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda".to_owned();
             return rpm_fusion("sudo dnf install").into_iter().chain([packages]).collect();

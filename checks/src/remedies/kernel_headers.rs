@@ -34,30 +34,36 @@ pub(super) fn of_apt(kernel: &str) -> String {
 }
 
 /// The package of Debian that brings the headers of each new kernel of the line that runs.
-pub(super) fn line_of_debian(kernel: &str) -> &'static str {
-    match kernel {
-        _ if kernel.ends_with("-pve") => "proxmox-default-headers",
-        _ if kernel.contains("-cloud-") => "linux-headers-cloud-amd64",
-        _ if kernel.contains("-rt-") => "linux-headers-rt-amd64",
-        _ => "linux-headers-amd64",
-    }
-}
-
-/// The kernel package of the same line, for a kernel whose own headers left Debian's archive.
-pub(super) fn newest_of_debian(kernel: &str) -> Option<(&'static str, &'static str)> {
-    let is_line = |word: &str| kernel.contains(word);
+pub(super) fn line_of_debian(kernel: &str) -> String {
     if kernel.ends_with("-pve") {
-        return None;
+        return "proxmox-default-headers".to_owned();
     }
-    Some(match () {
-        () if is_line("-cloud-") => ("linux-image-cloud-amd64", "linux-headers-cloud-amd64"),
-        () if is_line("-rt-") => ("linux-image-rt-amd64", "linux-headers-rt-amd64"),
-        () => ("linux-image-amd64", "linux-headers-amd64"),
-    })
+    format!("linux-headers-{}", name_of_line(kernel))
 }
 
-/// Whether this is a kernel of somebody else than the distribution, on Fedora: CachyOS's repository names them
-/// `6.13.1-cb1.0.fc41.x86_64`, and others `6.12.8-xm1…` or `…-zen…`.
+/// The kernel package of the same line, for a kernel whose own headers left Debian's archive, and that of its headers.
+pub(super) fn newest_of_debian(kernel: &str) -> Option<(String, String)> {
+    let line = name_of_line(kernel);
+    (!kernel.ends_with("-pve")).then(|| (format!("linux-image-{line}"), format!("linux-headers-{line}")))
+}
+
+/// The end of the names of Debian's packages of a line: `cloud-arm64`.
+fn name_of_line(kernel: &str) -> String {
+    let arch = if kernel.ends_with("-arm64") { "arm64" } else { "amd64" };
+    match () {
+        () if kernel.contains("-cloud-") => format!("cloud-{arch}"),
+        () if kernel.contains("-rt-") => format!("rt-{arch}"),
+        () => arch.to_owned(),
+    }
+}
+
+/// The kernel of Debian that is not made for real-time work, and its headers.
+pub(super) fn ordinary_of_debian(kernel: &str) -> String {
+    let line = name_of_line(&kernel.replace("-rt-", "-"));
+    format!("linux-image-{line} linux-headers-{line}")
+}
+
+/// Whether this is a kernel of CachyOS's repository for Fedora: `6.13.1-cb1.0.fc41.x86_64`.
 pub(super) fn is_of_cachyos(kernel: &str) -> bool {
     kernel.contains("cachyos") || kernel.split('-').nth(1).is_some_and(|release| release.starts_with("cb"))
 }
@@ -101,6 +107,8 @@ mod tests {
         assert_eq!(of_apt("6.8.0-45-generic"), "linux-headers-6.8.0-45-generic");
         assert_eq!(line_of_debian("6.1.0-37-cloud-amd64"), "linux-headers-cloud-amd64");
         assert_eq!(line_of_debian("6.12.43+deb13-rt-amd64"), "linux-headers-rt-amd64");
+        assert_eq!(line_of_debian("6.12.43+deb13-cloud-arm64"), "linux-headers-cloud-arm64");
+        assert_eq!(ordinary_of_debian("6.12.43+deb13-rt-arm64"), "linux-image-arm64 linux-headers-arm64");
         assert_eq!(line_of_debian("6.12.43+deb13-amd64"), "linux-headers-amd64");
     }
 }

@@ -39,7 +39,16 @@ pub(crate) fn more_shared_memory(rental: Rental, finding: Finding) -> Finding {
 
 /// The finding, with the way to get a new container.
 pub(crate) fn restart(rental: Rental, finding: Finding) -> Finding {
-    finding.remedy(match rental {
+    finding.remedy(new_container(rental))
+}
+
+/// Whether a remedy has words of this file already, which say what the user can do there.
+pub(super) fn says(rental: Rental, text: &str) -> bool {
+    text.contains(rental.name()) || text.starts_with(new_container(rental)) || text.starts_with(gpus(rental))
+}
+
+fn new_container(rental: Rental) -> &'static str {
+    match rental {
         Rental::Runpod => {
             "stop the pod and start it again; if that does not help, deploy another one, and tell Runpod about this machine"
         }
@@ -49,11 +58,13 @@ pub(crate) fn restart(rental: Rental, finding: Finding) -> Finding {
         Rental::JupyterHub => {
             "in the Hub Control Panel choose Stop My Server, then start it again; if that does not help, tell the administrator"
         }
-        Rental::AzureMl | Rental::Vertex | Rental::Modal => "start the job again, which gets another container",
+        Rental::AzureMl | Rental::Vertex | Rental::Modal => {
+            "start the job again, which gets another container"
+        }
         Rental::Lightning | Rental::Paperspace | Rental::SageMaker | Rental::Databricks => {
             "stop the machine of this session in the service's menu, and start it again"
         }
-    })
+    }
 }
 
 fn gpus(rental: Rental) -> &'static str {

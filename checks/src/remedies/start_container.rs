@@ -212,8 +212,9 @@ fn of_lxc(host: &Host, finding: Finding, what: Start) -> Finding {
         Start::Cores(count) => lxc::Change::Cores(count),
         Start::Infiniband => {
             return finding.remedy(
-                "give the container the device files of the host: add /dev/infiniband to it on the host (LXC: \
-                 `lxc.mount.entry = /dev/infiniband dev/infiniband none bind,create=dir`), and restart it",
+                "give the container the device files of the host and the right to use them, and restart it: in LXC's settings on the \
+                 host (Proxmox: with `:` in place of `=`) `lxc.mount.entry = /dev/infiniband dev/infiniband none bind,create=dir` and \
+                 `lxc.cgroup2.devices.allow = c 231:* rwm`; in LXD and Incus a device of the type `infiniband`",
             );
         }
         Start::Numa | Start::HostNetwork | Start::Mps => return finding,

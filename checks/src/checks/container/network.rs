@@ -3,11 +3,12 @@
 
 use std::net::Ipv4Addr;
 
-use crate::checks::{Answer, Check};
+use crate::checks::{Answer, Check, contains, master};
 use crate::facts::{Container, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::start_container::{Start, start_with};
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Can other machines reach this container?",
@@ -22,7 +23,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let Some(Container::Docker | Container::Podman) = host.container()? else { return Ok(Vec::new()) };
     let mut bridged = None;
-    let master = intent.master_addr.as_deref().and_then(|name| name.parse::<Ipv4Addr>().ok());
+    let named = intent.master_addr.as_deref();
+    let master = named.and_then(|name| master(host, name).ok().flatten());
     for interface in
         host.interfaces()?.iter().filter(|interface| interface.up != Some(false) && interface.name != "lo")
     {
@@ -38,13 +40,30 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 // The host's network is visible here too.
                 return Ok(Vec::new());
             }
-            bridged = Some((interface.name.clone(), address));
+            let is_internal =
+                is_of_bridge(address) || is_of_compose(text) || is_of_user(&interface.name, address);
+            // The container of a Swarm is in a bridge too, beside the network that counts.
+            if bridged.as_ref().is_none_or(|(_, _, known)| *known) {
+                bridged = Some((interface.name.clone(), address, is_internal));
+            }
         }
     }
-    let Some((name, address)) = bridged else { return Ok(Vec::new()) };
-    let title =
-        format!("other machines cannot reach this container: its address {address} is internal to its host");
-    let finding = Finding::new("container.bridge-address", title).seen(format!("{name} has {address}"));
+    let Some((name, address, is_internal)) = bridged else { return Ok(Vec::new()) };
+    let finding = if is_internal {
+        let title = format!(
+            "other machines cannot reach this container: its address {address} is internal to its host"
+        );
+        Finding::new("container.bridge-address", title)
+    } else {
+        // Flannel, Calico or a network of the administrator may route such an address between machines.
+        let title = format!(
+            "other machines can reach this container only if its network, with the address {address}, leads to them"
+        );
+        Finding::new("container.bridge-address", title)
+            .status(Status::Warning)
+            .because("the address is of a network that Docker or Podman made on this machine, which may or may not be routed")
+    };
+    let finding = finding.seen(format!("{name} has {address}"));
     Ok(vec![start_with(host, finding, Start::HostNetwork)])
 }
 
@@ -70,14 +89,9 @@ fn is_of_user(name: &str, address: Ipv4Addr) -> bool {
     name.starts_with("tap") && address.octets()[..3] == [10, 0, 2]
 }
 
-/// Whether an address such as `10.0.1.7/24` is in the network of another.
-fn contains(with_length: &str, other: Ipv4Addr) -> bool {
-    let Some((address, length)) = with_length.split_once('/') else { return false };
-    let (Ok(address), Ok(length)) = (address.parse::<Ipv4Addr>(), length.parse::<u32>()) else {
-        return false;
-    };
-    let mask = u32::MAX.checked_shl(32u32.saturating_sub(length)).unwrap_or(0);
-    address.to_bits() & mask == other.to_bits() & mask
+/// A network that a compose file got from the second of Docker's pools, 192.168.0.0/16 in parts of this size.
+fn is_of_compose(address: &str) -> bool {
+    address.starts_with("192.168.") && address.ends_with("/20")
 }
 
 /// Docker uses networks from 172.17.0.0 to 172.31.255.255, Podman 10.88.0.0/16 and 10.89.0.0/16.

@@ -2,7 +2,7 @@
 //! devices that they are given: right for a Docker without root, which cannot allow it, and wrong for any other.
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Daemon, Host, NvmlState, RUNTIME_CONFIG};
+use crate::facts::{Daemon, Family, Host, NvmlState, RUNTIME_CONFIG};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::service;
@@ -28,15 +28,15 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let said = host.container_outputs();
     let denied = said.iter().flat_map(|text| text.lines()).find(|line| line.contains(DENIED));
     if let Some(line) = denied.filter(|_| set != Some(true)) {
-        return Ok(vec![rootless().seen(line.trim())]);
+        return Ok(vec![rootless(host).seen(line.trim())]);
     }
     if host.nvml_state()? != NvmlState::Ready {
         return Ok(Vec::new());
     }
-    let has_root = SOCKETS.iter().any(|path| host.exists(path) == Ok(true)) || host.docker_info().is_some();
+    let has_root = has_socket(host) || host.docker_info().is_some();
     Ok(match (set, daemon) {
         (Some(true), Daemon::System) if has_root => vec![rooted(host)],
-        (Some(false), Daemon::Rootless) if !has_specification(host) => vec![rootless()],
+        (Some(false), Daemon::Rootless) if !has_specification(host) => vec![rootless(host)],
         _ => Vec::new(),
     })
 }
@@ -50,22 +50,41 @@ fn rooted(host: &Host) -> Finding {
         .command(service::restart(host, "docker"))
 }
 
+fn has_socket(host: &Host) -> bool {
+    SOCKETS.iter().any(|path| host.exists(path) == Ok(true))
+}
+
 /// A Docker without root, which the kernel does not let change who may use a device.
-fn rootless() -> Finding {
+fn rootless(host: &Host) -> Finding {
     let title =
         "this Docker runs without root, and NVIDIA's runtime is not set up for that: no-cgroups is not true";
-    Finding::new("container.no-cgroups", title)
-        .because(
-            "a Docker without root may not change which devices a container can use, so `docker run --gpus` fails with \
-             `failed to add device rules`",
-        )
+    let finding = Finding::new("container.no-cgroups", title).because(
+        "a Docker without root may not change which devices a container can use, so `docker run --gpus` fails with \
+         `failed to add device rules`",
+    );
+    // Two ways, of which the first would break the containers of a Docker with root.
+    if has_socket(host) {
+        return finding
+            .remedy(
+                "nothing if you train outside containers; otherwise name the GPUs as CDI devices: no-cgroups has to stay false, \
+                 because there is a Docker with root as well, whose containers need that",
+            )
+            .command("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml")
+            .command("docker run --device nvidia.com/gpu=all --ipc=host …");
+    }
+    let finding = finding
         .remedy(
-            "nothing if you train outside containers; otherwise set no-cgroups to true, or name the GPUs as CDI devices, \
-             which also works beside a Docker with root, whose containers need no-cgroups to be false",
+            "nothing if you train outside containers; otherwise set no-cgroups to true, or name the GPUs as CDI devices \
+             (`--device nvidia.com/gpu=all`, after `sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`), which needs \
+             no such setting",
         )
         .command("sudo nvidia-ctk config --set nvidia-container-cli.no-cgroups=true --in-place")
-        .command("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml")
-        .command("docker run --device nvidia.com/gpu=all --ipc=host …")
+;
+    // Without systemd, the user starts this daemon in a way of their own.
+    match host.family() {
+        Some(Family::Alpine | Family::Void) => finding,
+        _ => finding.command("systemctl --user restart docker"),
+    }
 }
 
 fn has_specification(host: &Host) -> bool {

@@ -69,7 +69,10 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let known = settings.as_ref().is_ok_and(|text| text.as_ref().is_some_and(|text| text.contains("nvidia")))
         || said.iter().any(|text| lists_nvidia(text));
     if installed && refusal.is_none() && !known && is_without_runtime(host, &said, settings.is_ok()) {
-        return Ok(vec![unconfigured(host, None)]);
+        return Ok(vec![match said.iter().any(|text| names_runtimes(text)) {
+            true => unconfigured(host, None),
+            false => without_name(host),
+        }]);
     }
     if refusal.is_none() && (installed || known) {
         return Ok(cdi_mode(host).filter(|_| !is_job).into_iter().collect());
@@ -157,7 +160,7 @@ fn lists_nvidia(text: &str) -> bool {
 
 /// Whether Docker is known to lack NVIDIA's runtime, and no CDI specification does its work.
 fn is_without_runtime(host: &Host, said: &[String], has_settings: bool) -> bool {
-    let lists = said.iter().any(|text| text.lines().any(|line| line.trim_start().starts_with("Runtimes:")));
+    let lists = said.iter().any(|text| names_runtimes(text));
     let has_specification = super::cdi::FOLDERS.iter().any(|folder| {
         host.folder(folder)
             .ok()
@@ -165,6 +168,23 @@ fn is_without_runtime(host: &Host, said: &[String], has_settings: bool) -> bool 
             .is_some_and(|names| names.iter().any(|name| name.contains("nvidia")))
     });
     (lists || has_settings) && !has_specification
+}
+
+/// Whether an output of Docker lists its runtimes.
+fn names_runtimes(text: &str) -> bool {
+    text.lines().any(|line| line.trim_start().starts_with("Runtimes:"))
+}
+
+/// The toolkit is there, and Docker's settings do not name it. `--gpus` can work all the same.
+fn without_name(host: &Host) -> Finding {
+    let title = "the NVIDIA Container Toolkit is installed, but Docker's settings do not name its runtime";
+    let finding = Finding::new("container.toolkit-missing", title)
+        .because(
+            "containers with `runtime: nvidia` (`--runtime=nvidia`) fail with `unknown or invalid runtime name: nvidia` until \
+             the settings name it; `docker run --gpus` does without where Docker finds NVIDIA's hook",
+        )
+        .remedy("nothing if you train outside containers, or if `docker run --gpus all` works and is what you use; otherwise configure Docker and restart it (a reload is not enough)");
+    configure(host, finding)
 }
 
 /// The toolkit is there, and Docker has not been told.

@@ -17,7 +17,7 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// The kernel's and systemd's words after waking up, of suspend and of hibernation, old and new.
+/// The words of the kernel and of systemd-sleep after waking up, of suspend and of hibernation, old and new.
 const WOKE: [&str; 6] = [
     "PM: suspend exit",
     "PM: hibernation: hibernation exit",
@@ -178,7 +178,9 @@ fn after_suspend(host: &Host, line: &str) -> Finding {
         .seen(line)
         .remedy(
             "nothing while CUDA works; if it reports `CUDA unknown error`, stop the programs and containers that use the GPU \
-             (`sudo fuser -v /dev/nvidia-uvm` shows them) and reload the module",
+             (`sudo fuser -v /dev/nvidia-uvm` shows them) and reload the module; so that it does not happen again, have the \
+             memory of the cards saved before and restored after, which the driver's option PreserveVideoMemoryAllocations \
+             and NVIDIA's services for suspend, resume and hibernation do together, from the next start of the machine on",
         )
         .command("sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm");
     // Without this option, the services have nothing to save.
@@ -192,6 +194,6 @@ fn after_suspend(host: &Host, line: &str) -> Finding {
     // NVIDIA brings the services that save and restore the cards' memory for systemd only.
     match host.family() {
         Some(Family::Alpine | Family::Void) => finding,
-        _ => finding.command("sudo systemctl enable nvidia-suspend nvidia-resume"),
+        _ => finding.command("sudo systemctl enable nvidia-suspend nvidia-resume nvidia-hibernate"),
     }
 }

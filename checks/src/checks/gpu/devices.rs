@@ -59,18 +59,14 @@ fn none(host: &Host, intent: &Intent) -> Finding {
         }
     };
     let finding = Finding::new("gpu.none", title).status(status);
-    // The driver's message for a card that it could not initialize.
-    let failed = host.kernel_lines(&super::uninitialized::FAILED);
-    let finding = match failed.is_empty() {
-        true => finding,
-        false => finding.because("the driver found a card but could not initialize it").remedy(
-            "switch the machine off for a minute and start it again; if the card fails again, check its seat, its power cables \
-             and the firmware's PCIe settings, and try another version of the driver; in a virtual machine, look at how the host \
-             passes the card on",
-        ),
-    };
-    let finding = failed.into_iter().take(2).fold(finding, Finding::seen);
-    if let Some(finding) = super::uninitialized::explained(host, finding.clone(), None) {
+    if let Some(job) = host.job().filter(|_| status == Status::Error) {
+        // The node has cards, which the batch system hides from a job that asked for none.
+        return ask_for(job, finding, intent.devices.len()).remedy(format!(
+            "ask {} for GPUs when you submit the job: it hides those that a job did not ask for",
+            job.name()
+        ));
+    }
+    if host.job().is_some() {
         return finding;
     }
     if host.is_wsl2().unwrap_or(false) {
@@ -80,17 +76,25 @@ fn none(host: &Host, intent: &Intent) -> Finding {
         );
         return finding.command("wsl.exe --shutdown");
     }
-    match host.job() {
-        // The node has cards, which the batch system hides from a job that asked for none.
-        Some(job) if status == Status::Error => ask_for(job, finding, intent.devices.len()).remedy(format!(
-            "ask {} for GPUs when you submit the job: it hides those that a job did not ask for",
-            job.name()
+    // The driver's message for a card that it could not initialize.
+    let failed = host.kernel_lines(&super::uninitialized::FAILED);
+    let finding = match failed.is_empty() {
+        true => finding,
+        false => finding.because("the driver found a card but could not initialize it").remedy(format!(
+            "{}switch the machine off for a minute and start it again; if the card fails again, check its seat, its power cables \
+             and the firmware's PCIe settings, and try another version of the driver; in a virtual machine, look at how the host \
+             passes the card on",
+            super::uninitialized::whose(host)
         )),
-        _ if status == Status::Error => match host.batch_system() {
-            Some(system) => super::outside_job::submit(host, system, finding, intent.devices.len()),
-            None => finding.command("yolo train --device cpu …"),
-        },
-        _ => finding,
+    };
+    let finding = failed.into_iter().take(2).fold(finding, Finding::seen);
+    if let Some(finding) = super::uninitialized::explained(host, finding.clone(), None) {
+        return finding;
+    }
+    match host.batch_system() {
+        _ if status != Status::Error => finding,
+        Some(system) => super::outside_job::submit(host, system, finding, intent.devices.len()),
+        None => finding.command("yolo train --device cpu …"),
     }
 }
 

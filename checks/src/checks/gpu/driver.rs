@@ -282,8 +282,9 @@ fn installed_at(host: &Host) -> Option<u64> {
     let modified = |path: &str| host.stat(path).ok().flatten()?.modified;
     let named = |folder: &str, start: &str, end: &str| {
         let names = host.folder(folder).ok().flatten()?;
-        let name = names.into_iter().find(|name| name.starts_with(start) && name.ends_with(end))?;
-        modified(&format!("{folder}/{name}"))
+        // Packages that were removed keep their list.
+        let own = names.into_iter().filter(|name| name.starts_with(start) && name.ends_with(end));
+        own.filter_map(|name| modified(&format!("{folder}/{name}"))).max()
     };
     let built = || {
         let file = host.command(&["modinfo", "-n", "nvidia"]).ok().flatten()?.text().trim().to_owned();

@@ -35,6 +35,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if state.is_none_or(|state| state.trim() != "inactive") {
         return Ok(Vec::new());
     }
+    // Somebody stopped it for now, as the advice about a power limit says.
+    let enabled = host.command(&["systemctl", "is-enabled", SERVICE]).ok().flatten();
+    if enabled.is_some_and(|output| output.text().trim() == "enabled") {
+        return Ok(Vec::new());
+    }
     let title =
         format!("{} stays at its base power: the service {SERVICE} is not running", super::label(gpu));
     Ok(vec![Finding::new("gpu.boost-off", title).command(service::enable(host, SERVICE))])

@@ -43,6 +43,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if host.is_container()
         // NVSwitch connects the modules of a server board, never a single card.
         || host.gpus()?.len() < 2
+        || host.gpus()?.iter().any(|gpu| super::is_of_grace(&gpu.name().unwrap_or_default()))
         || !has_switch(host)?
     {
         return Ok(Vec::new());
@@ -127,11 +128,11 @@ fn is_unready(state: &str, status: &str) -> bool {
 }
 
 /// States and statuses in nvidia-smi's order. NVML's library for this program does not have the call, so that
-/// nvidia-smi is asked, on servers with such cards alone.
+/// nvidia-smi is asked, on servers with such cards alone and if nothing says that the service does its work.
 fn told(host: &Host, gpus: &[Gpu]) -> Vec<(String, String)> {
     let tells = |gpu: &Gpu| {
         let name = gpu.name().unwrap_or_default();
-        let is_pair = name.contains("NVL") || name.contains("PCIe") || name.contains("GH200");
+        let is_pair = name.contains("NVL") || name.contains("PCIe") || super::is_of_grace(&name);
         TELLING.iter().any(|word| name.contains(word)) && !is_pair
     };
     if host.is_recorded() {
@@ -143,6 +144,11 @@ fn told(host: &Host, gpus: &[Gpu]) -> Vec<(String, String)> {
             .collect();
     }
     if !gpus.iter().any(tells) {
+        return Vec::new();
+    }
+    // The command takes up to seconds. A service that runs in the driver's version has set up the cards, as a rule.
+    let is_running = service_state(host).is_ok_and(|state| state.as_deref() == Some("active"));
+    if is_running && other_version(host).is_none() {
         return Vec::new();
     }
     let query = ["nvidia-smi", "--query-gpu=fabric.state,fabric.status", "--format=csv,noheader"];
@@ -173,6 +179,14 @@ fn not_set_up(host: &Host, gpu: &Gpu, state: &str) -> Finding {
         return refused(host, gpu, state);
     }
     let finding = Finding::new("gpu.fabric-manager", title).seen(format!("Fabric State: {state}"));
+    if super::is_of_grace(&gpu.name().unwrap_or_default()) {
+        return finding
+            .because("the GPUs of such a rack are set up by Fabric Manager on its switch trays, not on the machine itself")
+            .remedy(
+                "tell the administrator of the rack: Fabric Manager there (NMX-C) has to set up this GPU, and the service \
+                 nvidia-imex has to run on each of its machines",
+            );
+    }
     if host.is_container() || host.job().is_some() {
         return finding.remedy(
             "tell the administrator of the machine: its Fabric Manager has to run in the driver's version and set up this GPU \

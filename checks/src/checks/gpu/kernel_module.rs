@@ -95,7 +95,7 @@ fn off_the_bus(host: &Host) -> Option<Finding> {
             .because("laptops switch the card off to save power (Eco mode, integrated graphics only), and it does not always come back")
             .remedy(
                 "turn the card on in the maker's program or in the firmware (ASUS: supergfxctl -m Hybrid), then rescan the bus; if \
-                 the card does not appear, restart",
+                 the card does not appear, restart; if the laptop has no NVIDIA card, train with --device cpu",
             )
             .command("echo 1 | sudo tee /sys/bus/pci/rescan")
             .command("sudo modprobe nvidia"),

@@ -84,7 +84,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
         }));
     }
     if findings.is_empty() && !gpus.is_empty() {
-        findings.extend(not_started(host, &gpus));
+        // A card of another job, which works now, is listed as well.
+        findings.extend(not_started(host, &all));
     }
     findings.extend(of_switch(host));
     for gpu in gpus.iter().filter(|gpu| gpu.lost().is_none()) {

@@ -62,7 +62,7 @@ fn of_xids(who: &str, logged: &[&Xid]) -> Option<Finding> {
     let finding = match logged.iter().any(|xid| xid.number == REMAPPING_FAILED) {
         true => finding
             .because("a faulty row of the memory could not be replaced, so that it stays in use")
-            .remedy("have the card replaced; a reset helps for a while at best"),
+            .remedy("stop the programs that use the card and reset it, or restart the machine; if the error returns, have the card replaced"),
         false => finding,
     };
     Some(logged.iter().take(2).fold(finding, |finding, xid| finding.seen(xid.line.clone())))

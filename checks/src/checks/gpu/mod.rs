@@ -36,7 +36,7 @@ mod visible_devices;
 mod windows_host;
 
 use super::Check;
-pub(in crate::checks) use run_gpus::{chosen, is_native_linux};
+pub(in crate::checks) use run_gpus::{chosen, is_native_linux, is_of_grace};
 use run_gpus::{is_of_laptop, label, of_job, of_run, stops};
 
 pub(super) const CHECKS: &[&Check] = &[

@@ -66,7 +66,7 @@ impl Links {
 
 fn is_of(gpu: &Gpu, kinds: &[&str]) -> bool {
     let name = gpu.name().unwrap_or_default();
-    kinds.iter().any(|kind| name.contains(kind)) && !name.contains("NVL") && !name.contains("GH200")
+    kinds.iter().any(|kind| name.contains(kind)) && !name.contains("NVL") && !super::is_of_grace(&name)
 }
 
 /// A bridge that has contact with a part of the links. Without a bridge, none is active.
@@ -96,7 +96,12 @@ fn on_board(links: &[(&Gpu, Links)]) -> Option<Finding> {
     if least.active == most {
         return None;
     }
-    let title = format!("{} has lost NVLinks: {}, and {most} of the others", super::label(gpu), least.text());
+    let title = format!(
+        "{} has {} active NVLinks of {}; another GPU of its kind has {most}",
+        super::label(gpu),
+        least.active,
+        least.all
+    );
     Some(
         Finding::new("gpu.nvlink-down", title)
             .remedy(

@@ -4,7 +4,7 @@
 use yolo_base::env::NCCL_P2P_DISABLE;
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Gpu, Host, NvmlState};
+use crate::facts::{Gpu, Host, NvmlState, pci_address, pci_addresses};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::nccl_files;
@@ -77,8 +77,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if !all("GeForce")
         && let Some(line) = fault(host, &gpus)
     {
-        let title =
-            "the IOMMU blocked what a GPU sent: direct traffic between the GPUs fails or corrupts data";
+        let title = "the IOMMU blocked what a GPU sent, several times: direct traffic between the GPUs can fail or corrupt data";
         return Ok(vec![
             finding("gpu.peer-redirected", title.to_owned(), Status::Warning).seen(line).remedy(
                 "disable direct traffic (P2P), which is slower; to have it, add iommu=pt to the kernel command line and restart, or \
@@ -211,21 +210,15 @@ fn iommu(host: &Host) -> Iommu {
     }
 }
 
-/// A line of the kernel log about an access of one of these cards that the IOMMU did not allow.
+/// How many refusals tell more than a card that was reset or given away once.
+const SEVERAL: usize = 3;
+
+/// A line of the kernel log about an access of one of these cards that the IOMMU did not allow, if there are several.
 fn fault(host: &Host, gpus: &[Gpu]) -> Option<String> {
-    let addresses: Vec<String> = gpus
-        .iter()
-        .filter_map(|gpu| {
-            let address = gpu.pci_bus_id().ok()?.to_ascii_lowercase();
-            // `07:00.0`, as some lines have it.
-            address.split_once(':').map(|(_, rest)| rest.to_owned())
-        })
-        .collect();
-    let lines = host.kernel_lines(&["IO_PAGE_FAULT", "DMAR: [DMA"]);
-    lines.into_iter().find(|line| {
-        let line = line.to_ascii_lowercase();
-        addresses.iter().any(|address| !address.is_empty() && line.contains(address.as_str()))
-    })
+    let cards: Vec<String> = gpus.iter().filter_map(|gpu| pci_address(&gpu.pci_bus_id().ok()?)).collect();
+    let mut lines = host.kernel_lines(&["IO_PAGE_FAULT", "DMAR: [DMA"]);
+    lines.retain(|line| pci_addresses(line).any(|card| cards.contains(&card)));
+    lines.into_iter().nth(SEVERAL - 1)
 }
 
 /// Levels of NCCL at which it uses direct traffic also between cards at different bridges of the CPU.

@@ -74,6 +74,12 @@ pub(super) fn stops(host: &Host, intent: &Intent, gpu: &Gpu) -> Status {
     if is_only || intent.devices.contains(&gpu.index) { Status::Error } else { Status::Warning }
 }
 
+/// Whether a card is of a superchip of Grace, in a rack whose switches have machines of their own. The names contain those
+/// of cards on server boards.
+pub(in crate::checks) fn is_of_grace(name: &str) -> bool {
+    ["GH200", "GB200", "GB300"].iter().any(|kind| name.contains(kind))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

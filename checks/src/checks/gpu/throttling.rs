@@ -84,11 +84,11 @@ fn of_laptop(host: &Host, finding: Finding) -> Finding {
     match is_plugged_in && has_systemd && service().is_some_and(|state| state.text().trim() == "active") {
         true => finding
             .remedy(
-                "choose the power profile for performance; if the limit stays, stop nvidia-powerd, which holds it down on some \
-                 laptops, and compare; also use the laptop's own charger, not a weaker one for USB-C",
+                "choose the power profile for performance, and use the laptop's own charger, not a weaker one for USB-C; if the \
+                 limit stays, compare without nvidia-powerd, which holds it down on some laptops: `sudo systemctl stop \
+                 nvidia-powerd` stops it until the next start",
             )
-            .command("powerprofilesctl set performance")
-            .command("sudo systemctl disable --now nvidia-powerd"),
+            .command("powerprofilesctl set performance"),
         false => finding.command("powerprofilesctl set performance"),
     }
 }

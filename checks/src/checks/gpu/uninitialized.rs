@@ -1,7 +1,7 @@
 //! Why the driver could not initialize a card that it found. `RmInitAdapter failed!` says only that it failed; the cause
 //! is in the lines before it, and the first of them counts, because later attempts fail for the state that it left.
 
-use crate::facts::{Host, pci_address};
+use crate::facts::{Host, Place, pci_addresses};
 use crate::finding::Finding;
 use crate::remedies::generation::{Generation, newest};
 use crate::remedies::power_cycle::{power_cycle, words};
@@ -51,14 +51,15 @@ pub(super) fn explained(host: &Host, finding: Finding, known: Option<&str>) -> O
     Some(match cause {
         Cause::NoAddressSpace => finding
             .because("the firmware of the machine left no address range for the card's memory, so the driver cannot use it")
-            .remedy(
-                "in the firmware settings, enable \"Above 4G Decoding\" (and \"Resizable BAR\") and disable CSM; if that does not \
+            .remedy(format!(
+                "{}in the firmware settings, enable \"Above 4G Decoding\" (and \"Resizable BAR\") and disable CSM; if that does not \
                  help or is not there, boot Linux with `pci=realloc`; an external GPU has to be connected before the machine \
                  starts",
-            ),
+                whose(host)
+            )),
         Cause::PowerCables => finding
             .because("the card says that a power cable is missing")
-            .remedy("turn the machine off and connect all of the card's power cables"),
+            .remedy(format!("{}turn the machine off and connect all of the card's power cables", whose(host))),
         Cause::NotReset => power_cycle(
             host,
             finding.because("the card still has the state of an earlier start, and is not reset by a restart").remedy(format!(
@@ -78,7 +79,7 @@ pub(super) fn explained(host: &Host, finding: Finding, known: Option<&str>) -> O
                 )),
         ),
         // These cards run without GSP, under the proprietary module.
-        Cause::Gsp if newest(host) != Some(Generation::Blackwell) && is_proprietary() => {
+        Cause::Gsp if host.is_own_machine() && newest(host) != Some(Generation::Blackwell) && is_proprietary() => {
             let finding = finding
                 .because("the firmware (GSP) that the driver loads into the card does not start; the proprietary module can do without")
                 .remedy("turn the card's GSP off, which the proprietary module does not need, and restart; or install a newer driver")
@@ -92,7 +93,8 @@ pub(super) fn explained(host: &Host, finding: Finding, known: Option<&str>) -> O
                     "{}; if it fails again, install another version of the driver, and the newest firmware (BIOS) of the machine",
                     words(host)
                 ));
-            let finding = upgrade::packages(host).into_iter().fold(finding, Finding::command);
+            let packages = upgrade::packages(host).into_iter().filter(|_| host.is_own_machine());
+            let finding = packages.fold(finding, Finding::command);
             power_cycle(host, finding)
         }
         Cause::NoRom => finding
@@ -104,7 +106,22 @@ pub(super) fn explained(host: &Host, finding: Finding, known: Option<&str>) -> O
     })
 }
 
-/// The first sign in the log, with its line.
+/// Who can do what the remedy says, before its words.
+pub(super) fn whose(host: &Host) -> &'static str {
+    match host.place() {
+        _ if host.job().is_some() || host.rental().is_some() => "tell the administrator of this machine: ",
+        Place::Pod | Place::Colab | Place::Kaggle => "tell the administrator of this machine: ",
+        Place::Docker
+        | Place::DockerInWsl
+        | Place::Podman
+        | Place::Lxc
+        | Place::Apptainer
+        | Place::Enroot => "on the machine that this container runs on: ",
+        Place::Machine | Place::Wsl | Place::Windows | Place::Mac => "",
+    }
+}
+
+/// The first sign in the log, with its line. `known` is the address of the card, if it is one.
 fn cause(host: &Host, known: Option<&str>) -> Option<(Cause, String)> {
     let log = host.kernel_log().ok()?;
     if !FAILED.iter().any(|text| log.contains(text)) {
@@ -117,37 +134,59 @@ fn cause(host: &Host, known: Option<&str>) -> Option<(Cause, String)> {
     if let Some(line) = without_space(&log, &cards) {
         return Some((Cause::NoAddressSpace, line));
     }
-    let is_guest = host.is_virtual_machine();
-    log.lines().filter(|line| line.contains("NVRM")).find_map(|line| {
+    sign(&log, known, host.is_virtual_machine())
+}
+
+/// The first sign of a card, or of any. Most signs do not name their card: then it is the next that failed.
+fn sign(log: &str, known: Option<&str>, is_guest: bool) -> Option<(Cause, String)> {
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("NVRM")).collect();
+    let is_own = |place: usize, line: &str| {
+        let Some(known) = known else { return true };
+        match pci_addresses(line).next() {
+            Some(card) => card == known,
+            None => lines[place..].iter().find_map(|line| failed_card(line)).is_none_or(|card| card == known),
+        }
+    };
+    lines.iter().enumerate().find_map(|(place, line)| {
         let cause = SIGNS.iter().find(|(text, _)| line.contains(text))?.1;
-        (cause != Cause::NoRom || is_guest).then(|| (cause, line.trim().to_owned()))
+        ((cause != Cause::NoRom || is_guest) && is_own(place, line)).then(|| (cause, line.trim().to_owned()))
     })
 }
 
 /// The card of a line such as `NVRM: GPU 0000:41:00.0: RmInitAdapter failed! (0x62:0x40:1860)`.
 pub(super) fn failed_card(line: &str) -> Option<String> {
     let is_failure = FAILED.iter().any(|text| line.contains(text));
-    line.split_whitespace().filter(|_| is_failure).find_map(|word| pci_address(word.trim_end_matches(':')))
+    pci_addresses(line).find(|_| is_failure)
 }
 
 /// `pci 0000:41:00.0: BAR 1 [mem size 0x800000000 64bit pref]: can't assign; no space`, or in older kernels `BAR 1: no
 /// space for [mem size 0x10000000 64bit pref]`, unless a later attempt succeeded.
 fn without_space(log: &str, cards: &[String]) -> Option<String> {
     let of_card = |line: &&str| {
-        let mut words = line.split_whitespace();
-        let is_card = words
-            .any(|word| pci_address(word.trim_end_matches(':')).is_some_and(|card| cards.contains(&card)));
+        let is_card = pci_addresses(line).any(|card| cards.contains(&card));
         is_card && (line.contains(": BAR 1") || line.contains(": BAR 0") || line.contains(": BAR 3"))
     };
-    let mut failed: Option<&str> = None;
+    // The kernel tries again, and the range of one number says nothing about that of another.
+    let mut failed: Vec<(String, &str)> = Vec::new();
     for line in log.lines().filter(of_card) {
+        let Some(range) = range_of(line) else { continue };
         if line.contains("no space") || line.contains("failed to assign") {
-            failed = failed.or(Some(line));
+            if failed.iter().all(|(known, _)| *known != range) {
+                failed.push((range, line));
+            }
         } else if line.contains("assigned") || line.contains("assigning") {
-            failed = None;
+            failed.retain(|(known, _)| *known != range);
         }
     }
-    failed.map(|line| line.trim().to_owned())
+    failed.first().map(|(_, line)| line.trim().to_owned())
+}
+
+/// The card and the range of a line: `0000:41:00.0: BAR 1`.
+fn range_of(line: &str) -> Option<String> {
+    let (before, after) = line.split_once(": BAR ")?;
+    let card = before.split_whitespace().last()?;
+    let number: String = after.chars().take_while(char::is_ascii_digit).collect();
+    Some(format!("{card} {number}"))
 }
 
 #[cfg(test)]
@@ -165,15 +204,32 @@ mod tests {
         assert_eq!(without_space(failed, &cards).as_deref(), Some(failed));
         assert_eq!(without_space(&format!("{failed}\n{assigned}"), &cards), None);
         assert_eq!(without_space(failed, &["0000:02:00".to_owned()]), None);
+        let other = "[1.2] pci 0000:01:00.0: BAR 0 [mem 0xfa000000-0xfaffffff]: assigned";
+        assert_eq!(without_space(&format!("{failed}\n{other}"), &cards).as_deref(), Some(failed));
         let old = "[1.0] pci 0000:01:00.0: BAR 1: no space for [mem size 0x10000000 64bit pref]";
         assert_eq!(without_space(old, &cards).as_deref(), Some(old));
+    }
+
+    #[test]
+    fn a_sign_explains_the_card_that_fails_next() {
+        let cables = "NVRM: GPU 0000:17:00.0: GPU does not have the necessary power cables connected.";
+        let first = "NVRM: GPU 0000:17:00.0: RmInitAdapter failed! (0x24:0x1c:1507)";
+        let sign_of_second =
+            "NVRM: _kgspBootGspRm: unexpected WPR2 already up, cannot proceed with booting GSP";
+        let second = "NVRM: GPU 0000:65:00.0: RmInitAdapter failed! (0x62:0x40:1860)";
+        let log = [cables, first, sign_of_second, second].join("\n");
+        let of = |known: Option<&str>| sign(&log, known, false).map(|(cause, _)| cause);
+        assert_eq!(of(Some("0000:17:00")), Some(Cause::PowerCables));
+        assert_eq!(of(Some("0000:65:00")), Some(Cause::NotReset));
+        assert_eq!(of(Some("0000:99:00")), None);
+        assert_eq!(of(None), Some(Cause::PowerCables));
     }
 
     proptest! {
         #[test]
         fn any_log_is_read(log in "(NVRM|: |GPU |0000:01:00.0|RmInitAdapter failed|BAR 1|no space|assigned|\\PC|\n){0,40}") {
             let cards: Vec<String> = log.lines().filter_map(failed_card).collect();
-            let _ = without_space(&log, &cards);
+            let _ = (without_space(&log, &cards), sign(&log, cards.first().map(String::as_str), true));
         }
     }
 }

@@ -57,15 +57,17 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
 /// A service, or the job of a batch system: on a machine nothing else asks more than the mode.
 fn of_machine(host: &Host, finding: Finding) -> Finding {
     let groups = host.text("/proc/self/cgroup").ok().flatten().unwrap_or_default();
-    let service =
-        groups.split(['/', '\n']).find(|part| part.ends_with(".service") && !part.starts_with("user@"));
+    // The services of a user's own session are below user@.service, and may use what the user may.
+    let path = groups.lines().find(|line| line.contains(".service")).unwrap_or_default();
+    let path = path.split("user@").next().filter(|before| before.len() == path.len()).unwrap_or_default();
+    let service = path.split('/').find(|part| part.ends_with(".service"));
     match (host.job(), service) {
         (Some(job), _) => finding.remedy(format!(
             "tell the administrator of this {} node: jobs may not use {DEVICE} there (ConstrainDevices, AllowedDevicesFile)",
             job.name()
         )),
         (None, Some(service)) => finding
-            .because("a systemd service with PrivateDevices or DeviceAllow may use the devices only that it names")
+            .because("a systemd service with PrivateDevices or DeviceAllow may use only the devices that it names")
             .remedy(format!("add `DeviceAllow={DEVICE} rw` to the section [Service], then restart the service"))
             .command(format!("sudo systemctl edit {service}"))
             .command(format!("sudo systemctl restart {service}")),

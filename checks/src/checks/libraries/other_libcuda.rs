@@ -3,7 +3,7 @@
 
 use yolo_base::env::LD_LIBRARY_PATH;
 
-use crate::facts::{Gpu, Host, Library, Version, library_version};
+use crate::facts::{Gpu, Host, Library, Place, Version, library_version};
 use crate::finding::Finding;
 use crate::shell_quote::quote;
 
@@ -27,7 +27,11 @@ pub(super) fn find(host: &Host, first: &Library) -> Option<Finding> {
         let found = host.library("libnvidia-ml.so.1").ok().and_then(|found| found.into_iter().next());
         found.and_then(|library| self::version(&library)).is_some_and(|other| other == version)
     };
-    if host.is_wsl2() == Ok(true) || is_same(&version, &driver) || is_of_nvml() {
+    if host.is_wsl2() == Ok(true)
+        || is_same(&version, &driver)
+        || is_of_nvml()
+        || may_be_compat(host, &version, &driver)
+    {
         return None;
     }
     let title = format!("the loader finds libcuda {version}, but the driver is {driver}");
@@ -38,17 +42,8 @@ pub(super) fn find(host: &Host, first: &Library) -> Option<Finding> {
     if is_in_variable(host, first) {
         return Some(without_folder(host, finding, first));
     }
-    Some(if host.is_container() {
-        let purge = "apt purge '^libnvidia-compute-.*' '^nvidia-driver-.*' && ldconfig";
-        let purge = host.package_command([purge, "", "", ""]);
-        let finding = finding
-            .remedy(
-                "remove the driver's packages from the image, because the libraries come from the host, and start a new \
-                 container: in its Dockerfile, install the CUDA toolkit without the driver",
-            );
-        purge.into_iter().filter(|command| !command.is_empty()).fold(finding, Finding::command)
-    } else {
-        finding
+    Some(match host.place() {
+        Place::Machine | Place::Lxc | Place::Wsl | Place::Windows | Place::Mac => finding
             .remedy(format!(
                 "remove this copy, which another package or NVIDIA's installer has left, or bring it to version {driver}; delete the \
                  file if the command names no package"
@@ -57,7 +52,22 @@ pub(super) fn find(host: &Host, first: &Library) -> Option<Finding> {
                 Some(owner) => format!("{owner} {}", quote(first.real.as_deref().unwrap_or(&first.path))),
                 None => format!("ls -l {}", quote(&first.path)),
             })
-            .command("sudo ldconfig")
+            .command("sudo ldconfig"),
+        // An image that cannot be changed where it runs.
+        Place::Apptainer | Place::Enroot => finding.remedy(
+            "build the image again without the driver's packages, because the libraries come from the host (`--nv` of Apptainer): \
+             in its definition, install the CUDA toolkit without the driver",
+        ),
+        _ => {
+            let purge = "apt purge '^libnvidia-compute-.*' '^nvidia-driver-.*' && ldconfig";
+            let purge = host.package_command([purge, "", "", ""]);
+            let finding = finding
+                .remedy(
+                    "remove the driver's packages from the image, because the libraries come from the host, and start a new \
+                     container: in its Dockerfile, install the CUDA toolkit without the driver",
+                );
+            purge.into_iter().filter(|command| !command.is_empty()).fold(finding, Finding::command)
+        }
     })
 }
 
@@ -95,9 +105,7 @@ fn of_compat(host: &Host, first: &Library, driver: Option<&Version>) -> Option<F
             first,
         ));
     }
-    let is_list = |name: &String| name.contains("compat");
-    let lists = host.folder(LISTS).ok().flatten().unwrap_or_default();
-    Some(match lists.into_iter().find(is_list) {
+    Some(match list_of(host, first) {
         Some(list) => finding
             .remedy("take the folder of cuda-compat out of the loader's list")
             .command(format!("sudo rm {LISTS}/{list}"))
@@ -111,6 +119,27 @@ fn of_compat(host: &Host, first: &Library, driver: Option<&Version>) -> Option<F
             first,
         ),
     })
+}
+
+/// The file that puts the folder of a library on the loader's list, if it has no other folder.
+fn list_of(host: &Host, library: &Library) -> Option<String> {
+    let real = library.real.as_deref().and_then(|real| Some(real.rsplit_once('/')?.0));
+    let is_own = |line: &str| {
+        line.trim_end_matches('/') == folder(library) || Some(line.trim_end_matches('/')) == real
+    };
+    host.folder(LISTS).ok().flatten()?.into_iter().find(|name| {
+        let text = host.text(&format!("{LISTS}/{name}")).ok().flatten().unwrap_or_default();
+        let mut lines =
+            text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
+        lines.peek().is_some() && lines.all(is_own)
+    })
+}
+
+/// Whether a libcuda that is not the driver's may be one for forward compatibility, wherever it lies: conda has such
+/// libraries too. They are of a later branch, and for the cards of data centers.
+fn may_be_compat(host: &Host, version: &Version, driver: &Version) -> bool {
+    let has_cards = host.gpus().is_ok_and(|gpus| !gpus.is_empty());
+    version.major() > driver.major() && has_cards && without_compat(host).is_none()
 }
 
 /// The name of a card that does not support `cuda-compat`, which is made for data center cards. The largest cards for

@@ -1,9 +1,10 @@
 //! Whether a firewall blocks traffic between the machines of a run. Opening the port of machine 0 is
 //! not enough: ranks listen on ports that the kernel chooses.
 
-use super::{packet_filter, reaches_others};
+use super::interface_name::{is_link_local, reaches_others};
+use super::{interfaces, packet_filter};
 use crate::checks::{Answer, Check};
-use crate::facts::Host;
+use crate::facts::{Host, Interface};
 use crate::finding::Finding;
 use crate::intent::Intent;
 
@@ -18,7 +19,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if !intent.has_several_nodes() || host.os()? != "linux" {
         return Ok(Vec::new());
     }
-    let net = subnet(host).unwrap_or_else(|| "ADDRESS-OF-THE-OTHER-MACHINE".to_owned());
+    let net = subnet(host, intent).unwrap_or_else(|| "ADDRESS-OF-THE-OTHER-MACHINE".to_owned());
     let range = host.text("/proc/sys/net/ipv4/ip_local_port_range").ok().flatten();
     let range = range.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" to "));
     let (name, commands, seen) = if ufw(host) {
@@ -76,10 +77,17 @@ fn firewalld(host: &Host) -> bool {
         || host.recorded_output("firewall-cmd").is_some_and(|text| text.trim() == "running")
 }
 
-/// The network of the first interface that is not virtual.
-fn subnet(host: &Host) -> Option<String> {
+/// The network in which machine 0 is, or the one of the first interface that is not virtual.
+fn subnet(host: &Host, intent: &Intent) -> Option<String> {
+    let master = intent.master_addr.as_deref().and_then(|name| interfaces::master(host, name).ok().flatten());
+    let has_master = |one: &Interface| {
+        master.is_some_and(|master| one.addresses.iter().any(|text| interfaces::contains(text, master)))
+    };
     let interfaces = host.interfaces().ok()?;
-    interfaces.iter().filter(|one| reaches_others(one)).find_map(|one| {
+    let mut usable: Vec<&Interface> =
+        interfaces.iter().filter(|one| has_master(one) || reaches_others(one)).collect();
+    usable.sort_by_key(|one| (!has_master(one), is_link_local(one)));
+    usable.into_iter().find_map(|one| {
         let (address, length) = one.addresses.iter().find_map(|address| address.split_once('/'))?;
         let length: u32 = length.parse().ok()?;
         let mask = u32::MAX.checked_shl(32u32.checked_sub(length)?).unwrap_or(0);

@@ -1,7 +1,7 @@
 //! Whether host names resolve as a run on several machines needs: gloo announces the address of this
 //! machine's host name, and all ranks look up the name of machine 0.
 
-use super::reaches_others;
+use super::interface_name::{is_link_local, reaches_others};
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -90,8 +90,10 @@ fn own_name(host: &Host) -> Result<Option<Finding>, crate::facts::Unknown> {
     let line = hosts.lines().find(|line| line.split_whitespace().skip(1).any(|word| word == name));
     let finding =
         line.map_or(finding.clone(), |line| finding.seen(format!("/etc/hosts has: {}", line.trim())));
-    let real =
-        ours.iter().find(|one| one.up != Some(false) && reaches_others(one) && has_ipv4(&one.addresses));
+    let real = ours
+        .iter()
+        .filter(|one| one.up != Some(false) && reaches_others(one) && has_ipv4(&one.addresses))
+        .min_by_key(|one| is_link_local(one));
     Ok(Some(match real {
         Some(real) => finding.command(format!("export GLOO_SOCKET_IFNAME={}", real.name)),
         None => finding,

@@ -2,6 +2,7 @@
 //! the adapters; a container sees the adapters in sysfs, but often has neither, and a run over several machines then uses
 //! TCP sockets, many times slower, without a message.
 
+use crate::checks::gpu::is_of_grace;
 use crate::checks::shell::infiniband::takes;
 use crate::checks::{Answer, Check};
 use crate::facts::{Family, Host, InfinibandPort, NvmlState, Place, Version};
@@ -241,7 +242,9 @@ fn subnet_manager(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
     let is_switch_board = host.nvml_state() == Ok(NvmlState::Ready)
         && host.gpus().is_ok_and(|gpus| {
             let names = gpus.iter().filter_map(|gpu| gpu.name().ok());
-            names.into_iter().any(|name| name.contains("B200") || name.contains("B300"))
+            names
+                .into_iter()
+                .any(|name| (name.contains("B200") || name.contains("B300")) && !is_of_grace(&name))
         });
     let is_waiting = |port: &&InfinibandPort| {
         let layer = port.layer.as_deref();

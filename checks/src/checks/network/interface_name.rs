@@ -63,10 +63,16 @@ pub(crate) fn leads_out(interface: &str) -> bool {
     interface != "lo" && !VIRTUAL.iter().any(|begin| interface.starts_with(begin))
 }
 
-/// Whether an interface can lead to other machines, by its name and addresses: one with link-local addresses alone
-/// leads to a management controller in the machine's case, or to nothing.
+/// Whether an interface can lead to other machines, by its name and addresses: one of USB with link-local addresses alone
+/// leads to the management controller in the machine's case.
 pub(crate) fn reaches_others(interface: &Interface) -> bool {
-    let is_link_local = |text: &String| {
+    leads_out(&interface.name) && !(is_of_usb(&interface.name) && is_link_local(interface))
+}
+
+/// Whether an interface has link-local addresses alone. They work over a cable between two machines, as NVIDIA's guide
+/// for DGX Spark sets it up, but an interface with more is the better guess.
+pub(super) fn is_link_local(interface: &Interface) -> bool {
+    let is_local = |text: &String| {
         let address = text.split('/').next().and_then(|address| address.parse::<IpAddr>().ok());
         match address {
             Some(IpAddr::V4(address)) => address.is_link_local(),
@@ -74,8 +80,16 @@ pub(crate) fn reaches_others(interface: &Interface) -> bool {
             None => false,
         }
     };
-    let is_closed = !interface.addresses.is_empty() && interface.addresses.iter().all(is_link_local);
-    leads_out(&interface.name) && !is_closed
+    !interface.addresses.is_empty() && interface.addresses.iter().all(is_local)
+}
+
+/// Names of network adapters on USB: `usb0`, `enx0a1b2c3d4e5f`, `enp0s20f0u8u3c2`.
+fn is_of_usb(name: &str) -> bool {
+    let of_port = |name: &str| {
+        name.starts_with("en")
+            && name.split('u').skip(1).any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    ["usb", "enx", "cdc", "bmc", "idrac"].iter().any(|begin| name.starts_with(begin)) || of_port(name)
 }
 
 #[cfg(test)]
@@ -96,6 +110,11 @@ mod tests {
             assert!(!reaches(name, &["10.0.0.7/24"]), "{name}");
         }
         assert!(!reaches("enx0a1b2c3d4e5f", &["169.254.3.1/24", "fe80::1/64"]));
+        assert!(!reaches("enp0s20f0u8u3c2", &["169.254.95.118/24"]));
+        assert!(!reaches("usb0", &["fe80::1/64"]));
+        assert!(reaches("enx0a1b2c3d4e5f", &["192.168.1.7/24"]));
+        // The link between two DGX Spark.
+        assert!(reaches("enp1s0f0np0", &["169.254.3.1/16", "fe80::1/64"]));
         assert!(reaches("eth0", &[]));
     }
 }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use yolo_base::env::NCCL_SOCKET_IFNAME;
 use yolo_base::socket_interfaces::SocketInterfaces;
 
-use super::reaches_others;
+use super::interface_name::{is_link_local, leads_out, reaches_others};
 use crate::change::Change;
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Interface, Unknown};
@@ -66,7 +66,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.push(choice.with_remedy(finding, best));
     }
     if several && named.is_empty() && intent.backend.as_deref() != Some("gloo") && !intent.cpu {
-        findings.extend(guess(&up, best));
+        let master = master_of(host, intent);
+        findings.extend(guess(&up, best, master));
     }
     Ok(findings)
 }
@@ -94,7 +95,7 @@ fn silent_one(host: &Host, choice: &Choice, one: &Interface, status: Status) -> 
 }
 
 /// What NCCL may choose by itself, if that can be wrong.
-fn guess(up: &[&Interface], best: Option<&Interface>) -> Option<Finding> {
+fn guess(up: &[&Interface], best: Option<&Interface>, master: Option<IpAddr>) -> Option<Finding> {
     let of = |kept: bool| {
         up.iter()
             .filter(move |one| PASSED_OVER.iter().any(|begin| one.name.starts_with(begin)) != kept)
@@ -104,8 +105,10 @@ fn guess(up: &[&Interface], best: Option<&Interface>) -> Option<Finding> {
     if candidates.is_empty() {
         candidates = of(false).filter(|one| one.name != "lo").collect();
     }
-    let wrong: Vec<&str> =
-        candidates.iter().filter(|one| !reaches_others(one)).map(|one| one.name.as_str()).collect();
+    // A cable between two machines needs no other addresses.
+    let is_cable = |one: &Interface| is_link_local(one) && leads_out(&one.name) && reaches(one, master);
+    let is_wrong = |one: &&&Interface| !reaches_others(one) && !is_cable(one);
+    let wrong: Vec<&str> = candidates.iter().filter(is_wrong).map(|one| one.name.as_str()).collect();
     if wrong.is_empty() {
         return None;
     }
@@ -163,15 +166,22 @@ pub(super) fn choice(host: &Host, name: &'static str) -> Option<Choice> {
 
 /// The interface that leads to machine 0, or the only physical one.
 fn best<'a>(up: &[&'a Interface], intent: &Intent, host: &Host) -> Option<&'a Interface> {
-    let real: Vec<&Interface> = up.iter().copied().filter(|one| reaches_others(one)).collect();
-    let master = intent.master_addr.as_deref().and_then(|name| master(host, name).ok().flatten());
-    let reaches = |one: &&&Interface| {
-        master.is_some_and(|master| one.addresses.iter().any(|address| contains(address, master)))
-    };
-    up.iter().find(reaches).copied().or_else(|| real.first().copied())
+    let master = master_of(host, intent);
+    let of_master = up.iter().copied().find(|one| reaches(one, master));
+    let real = up.iter().copied().filter(|one| reaches_others(one));
+    of_master.or_else(|| real.min_by_key(|one| is_link_local(one)))
 }
 
-pub(super) fn master(host: &Host, name: &str) -> Result<Option<IpAddr>, Unknown> {
+fn master_of(host: &Host, intent: &Intent) -> Option<IpAddr> {
+    intent.master_addr.as_deref().and_then(|name| master(host, name).ok().flatten())
+}
+
+/// Whether machine 0 is in a network of this interface.
+fn reaches(interface: &Interface, master: Option<IpAddr>) -> bool {
+    master.is_some_and(|master| interface.addresses.iter().any(|address| contains(address, master)))
+}
+
+pub(crate) fn master(host: &Host, name: &str) -> Result<Option<IpAddr>, Unknown> {
     if let Ok(address) = name.parse::<IpAddr>() {
         // The check of the master address reports loopback.
         return Ok(Some(address).filter(|address| !address.is_loopback()));
@@ -180,7 +190,7 @@ pub(super) fn master(host: &Host, name: &str) -> Result<Option<IpAddr>, Unknown>
 }
 
 /// Whether an address such as `192.168.1.20/24` is in the same subnet as another.
-pub(super) fn contains(with_prefix: &str, other: IpAddr) -> bool {
+pub(crate) fn contains(with_prefix: &str, other: IpAddr) -> bool {
     let Some((address, length)) = with_prefix.split_once('/') else {
         return with_prefix.parse() == Ok(other);
     };

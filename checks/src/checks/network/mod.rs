@@ -19,6 +19,7 @@ mod slow_interface;
 
 use super::Check;
 pub(crate) use interface_name::{leads_out, reaches_others};
+pub(in crate::checks) use interfaces::{contains, master};
 
 pub(super) const CHECKS: &[&Check] = &[
     &port::CHECK,

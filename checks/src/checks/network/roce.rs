@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use super::interfaces::master;
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, InfinibandPort};
 use crate::finding::Finding;
@@ -30,20 +31,20 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let mut ports = host.infiniband_ports();
     ports.retain(|port| port.is_active() == Some(true) && port.is_ethernet() && !port.is_efa(host));
+    let master = intent.master_addr.as_deref().and_then(|name| master(host, name).ok().flatten());
+    let counts_local = matches!(master, Some(IpAddr::V4(address)) if address.is_link_local());
     let known: Vec<(&InfinibandPort, bool)> =
-        ports.iter().filter_map(|port| Some((port, leads_somewhere(host, port)?))).collect();
+        ports.iter().filter_map(|port| Some((port, leads_somewhere(host, port, counts_local)?))).collect();
     let names = |wanted: bool| {
         let of = known.iter().filter(|(_, leads)| *leads == wanted);
-        of.map(|(port, _)| port.adapter.clone()).collect::<Vec<_>>()
+        of.map(|(port, _)| format!("{}:{}", port.adapter, port.number)).collect::<Vec<_>>()
     };
     let (strays, good) = (names(false), names(true));
     if strays.is_empty() || good.is_empty() || known.len() < ports.len() {
         return Ok(Vec::new());
     }
-    let title = format!(
-        "NCCL also uses the RoCE port of {}, which has no address in the network of the other machines",
-        strays.join(", ")
-    );
+    let title =
+        format!("NCCL also uses the RoCE port {}, which has only a link-local address", strays.join(", "));
     let finding = Finding::new("network.roce-stray-port", title);
     Ok(vec![
         finding
@@ -52,29 +53,48 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     ])
 }
 
-/// Whether a port has an address that is more than link-local; `None` if nothing is known about it.
-fn leads_somewhere(host: &Host, port: &InfinibandPort) -> Option<bool> {
+/// Whether a port has an address that is more than link-local, or link-local if that counts; `None` if nothing is known about it.
+fn leads_somewhere(host: &Host, port: &InfinibandPort, counts_local: bool) -> Option<bool> {
     let entry = |entry: u32| host.text(&format!("{}/gids/{entry}", port.folder())).ok();
     let mut entries = (0..ENTRIES).filter_map(entry).peekable();
     if entries.peek().is_some() {
         let mut addresses = entries.flatten().filter_map(|text| text.trim().parse::<Ipv6Addr>().ok());
-        return Some(addresses.any(|address| is_wide(address.into())));
+        return Some(addresses.any(|address| is_wide(address.into(), counts_local)));
     }
     let interface = host.folder(&format!("/sys/class/infiniband/{}/device/net", port.adapter)).ok()??;
     let interfaces = host.interfaces().ok()?;
     let of_port = interfaces.iter().filter(|one| interface.contains(&one.name));
     let addresses = of_port.flat_map(|one| &one.addresses);
     let mut read = addresses.filter_map(|text| text.split('/').next()?.parse::<IpAddr>().ok());
-    Some(read.any(is_wide))
+    Some(read.any(|address| is_wide(address, counts_local)))
 }
 
-/// Whether an address is neither empty nor link-local.
-fn is_wide(address: IpAddr) -> bool {
+/// Whether an address is neither empty nor link-local. Between two DGX Spark, the link-local ones of IPv4 count.
+fn is_wide(address: IpAddr, counts_local: bool) -> bool {
     match address {
-        IpAddr::V4(address) => !address.is_link_local() && !address.is_unspecified(),
+        IpAddr::V4(address) => (counts_local || !address.is_link_local()) && !address.is_unspecified(),
         IpAddr::V6(address) => match address.to_ipv4_mapped() {
-            Some(address) => is_wide(address.into()),
+            Some(address) => is_wide(address.into(), counts_local),
             None => !address.is_unspecified() && address.segments()[0] & 0xffc0 != 0xfe80,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn link_local_addresses_count_where_machine_0_has_one() {
+        for (text, alone, beside) in [
+            ("fe80::1", false, false),
+            ("::", false, false),
+            ("::ffff:169.254.3.1", false, true),
+            ("::ffff:192.168.1.20", true, true),
+            ("169.254.3.1", false, true),
+        ] {
+            let address = text.parse().unwrap();
+            assert_eq!((is_wide(address, false), is_wide(address, true)), (alone, beside), "{text}");
+        }
     }
 }

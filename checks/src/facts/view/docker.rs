@@ -42,7 +42,7 @@ impl Host {
         if let Some(address) = set("DOCKER_HOST") {
             return if address.contains("/.docker/desktop/") {
                 Daemon::Desktop
-            } else if address.starts_with("unix:///run/user/") {
+            } else if address.starts_with("unix:///run/user/") && !address.contains("/podman/") {
                 Daemon::Rootless
             } else {
                 Daemon::System

@@ -108,6 +108,19 @@ pub(crate) fn pci_address(text: &str) -> Option<String> {
     }
 }
 
+/// The PCI addresses in a line of a log, in their canonical form. A time, such as `08:10:58`, is none.
+pub(crate) fn pci_addresses(line: &str) -> impl Iterator<Item = String> {
+    let words = line.split([' ', '\t', '[', ']', '(', ')', '=', ',']);
+    words.filter_map(|word| {
+        let word = word.strip_prefix("PCI:").unwrap_or(word).trim_end_matches(':');
+        let (domain, _) = word.split_once(':')?;
+        let is_full = domain.len() >= 4 && !domain.starts_with("0x");
+        // `0x41:0x00.0` in newer kernels.
+        let has_function = word.rsplit_once(':')?.1.contains('.');
+        (is_full || has_function).then(|| pci_address(&word.replace("0x", "")))?
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -157,10 +170,22 @@ mod tests {
         assert_eq!(pci_address("not an address"), None);
     }
 
+    #[test]
+    fn a_time_in_a_line_is_no_address() {
+        for line in [
+            "Nov 26 08:10:58 host kernel: NVRM: GPU 0000:41:00.0: RmInitAdapter failed! (0x62:0x40:1860)",
+            "[ 5.0] AMD-Vi: Event logged [IO_PAGE_FAULT device=41:00.0 domain=0x0 address=0x1 flags=0x0020]",
+            "[ 5.0] DMAR: [DMA Write NO_PASID] Request device [0x41:0x00.0] fault addr 0x1 [fault reason 0x05]",
+            "NVRM: Xid (PCI:0000:41:00): 79, GPU has fallen off the bus.",
+        ] {
+            assert_eq!(pci_addresses(line).collect::<Vec<_>>(), ["0000:41:00"], "{line}");
+        }
+    }
+
     proptest! {
         #[test]
         fn any_log_is_read(log in "(NVRM|: |Xid|\\(PCI:|[0-9:.]|\\)|NVIDIA GPU |fallen off the bus|\\PC|\n){0,40}") {
-            let _ = xids(&log);
+            let _ = (xids(&log), pci_addresses(&log).count());
         }
     }
 }
