@@ -58,12 +58,11 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Windows,
         status: Status::Error,
         title: "A card is in TCC mode",
-        cause: "WSL, in which training runs, reaches only cards in WDDM mode; in TCC mode a card computes for Windows \
+        cause: "WSL, in which training runs, reaches only cards in WDDM or MCDM mode; in TCC mode a card computes for Windows \
                 programs alone, and WSL reports `GPU access blocked by the operating system`",
         remedy: Some(
-            "in PowerShell as administrator, switch the card to WDDM mode and restart Windows; if nvidia-smi refuses, as \
-             it does for cards that have no WDDM mode, such as some data center cards, train under Linux without \
-             Windows",
+            "in PowerShell as administrator, switch the card to WDDM mode, or a data center card to MCDM, the mode for \
+             computing, and restart Windows; if nvidia-smi refuses both, train under Linux without Windows",
         ),
         fix: None,
         detects: &[],

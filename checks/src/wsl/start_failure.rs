@@ -21,6 +21,8 @@ pub enum Fault {
     DiskCompressed,
     /// Windows encrypts the disk (EFS).
     DiskEncrypted,
+    /// The disk is in the folder of an app that was installed on, or moved to, another drive.
+    DiskOfMovedApp,
     /// Another program has the disk open.
     DiskInUse,
     /// The disk is on a drive that cannot hold one.
@@ -122,11 +124,15 @@ fn fault(code: &str, text: &str, file: Option<&str>, is_setup: bool) -> Option<F
         "wsl_e_vmswitch_not_found" => return Some(Fault::Network),
         "error_service_does_not_exist" | "0x80070424" => return Some(Fault::ServiceMissing),
         "0xc03a001a" => return Some(Fault::DiskCompressed),
-        "error_file_encrypted" | "0x80071772" | "0x80070199" => return Some(Fault::DiskEncrypted),
+        "error_file_encrypted" | "0x80071772" => return Some(Fault::DiskEncrypted),
+        // ERROR_APPX_FILE_NOT_ENCRYPTED.
+        "0x80070199" => return Some(Fault::DiskOfMovedApp),
         // Another setup runs: nothing is wrong. The class that is not registered has its own finding.
         "error_install_already_running" | "0x80070652" | "regdb_e_classnotreg" => return None,
         _ => {}
     }
+    let is_disk = ["mountvhd", "mountdisk", "attachdisk"].iter().any(|step| has(step));
+    let is_start = ["createinstance", "createvm", "registerdistro"].iter().any(|step| has(step));
     let is_service = is(&["error_service_disabled", "0x80070422"]);
     if !is_service && has("configurenetworking") {
         return Some(Fault::Network);
@@ -134,14 +140,12 @@ fn fault(code: &str, text: &str, file: Option<&str>, is_setup: bool) -> Option<F
     if !is_service && has("configuregpu") {
         return Some(Fault::Gpu);
     }
-    if is_of_download(error, is_setup) {
+    if is_of_download(error, is_setup, is_start || is_disk) {
         return Some(Fault::Download);
     }
     if has("callmsi") || has("updatepackage") || is(&["error_install_failure", "0x80070643"]) {
         return Some(Fault::Installer);
     }
-    let is_disk = ["mountvhd", "mountdisk", "attachdisk"].iter().any(|step| has(step));
-    let is_start = ["createinstance", "createvm", "registerdistro"].iter().any(|step| has(step));
     let is_file_of_wsl = match file {
         Some(file) => is_of_wsl(file),
         None => has("createvm"),
@@ -161,7 +165,9 @@ fn fault(code: &str, text: &str, file: Option<&str>, is_setup: bool) -> Option<F
     if is_disk && is(&["error_invalid_drive", "0x8007000f"]) {
         return Some(Fault::DiskMissing);
     }
-    if is(&["error_file_corrupt", "0x80070570", "error_disk_corrupt", "0x80070571"]) {
+    // Otherwise it may be a download that is damaged.
+    if (is_disk || is_start) && is(&["error_file_corrupt", "0x80070570", "error_disk_corrupt", "0x80070571"])
+    {
         return Some(if is_disk && is_file_of_wsl { Fault::FileOfWsl } else { Fault::DiskUnreadable });
     }
     if is_disk {
@@ -198,16 +204,18 @@ fn fault(code: &str, text: &str, file: Option<&str>, is_setup: bool) -> Option<F
     (is_start && !is_known && !is_of_user).then_some(Fault::Other)
 }
 
-/// WinINet, Windows Update, its delivery optimization, and the status of an HTTP server.
-fn is_of_download(error: &str, is_setup: bool) -> bool {
+/// WinINet, Windows Update, its delivery optimization, and the status of an HTTP server. A setup also starts what it has
+/// installed, whose errors have names that a download has too.
+fn is_of_download(error: &str, is_setup: bool, is_of_start: bool) -> bool {
     const ERRORS: [&str; 6] =
         ["0x80072ee2", "0x80072ee7", "0x80072efd", "0x80072efe", "0x80072eff", "0x80072f8f"];
     let is_setup_error = error.starts_with("0x8024")
         || error.starts_with("0x80d0")
         || error.starts_with("0x8019")
         || error.starts_with("http_e_")
-        || ["0x80070490", "0x80004002", "error_not_found", "e_nointerface", "rpc_s_call_failed"]
-            .contains(&error);
+        || !is_of_start
+            && ["0x80070490", "0x80004002", "error_not_found", "e_nointerface", "rpc_s_call_failed"]
+                .contains(&error);
     ERRORS.contains(&error) || error.starts_with("wininet_e_") || is_setup && is_setup_error
 }
 
@@ -266,6 +274,7 @@ mod tests {
             Some(Fault::DiskDamaged)
         );
         assert_eq!(of("WslRegisterDistribution failed with error: 0xc03a001a"), Some(Fault::DiskCompressed));
+        assert_eq!(of("WslRegisterDistribution failed with error: 0x80070199"), Some(Fault::DiskOfMovedApp));
         assert_eq!(of("Error code: Wsl/ERROR_SERVICE_DOES_NOT_EXIST"), Some(Fault::ServiceMissing));
     }
 
@@ -292,6 +301,10 @@ mod tests {
         assert_eq!(setup("Update failed (exit code: 1603)."), Some(Fault::Installer));
         assert_eq!(setup("Error code: Wsl/CallMsi/Install/ERROR_INSTALL_FAILURE"), Some(Fault::Installer));
         assert_eq!(setup("Error code: Wsl/CallMsi/Install/0x80070652"), None);
+        assert_eq!(setup("Error code: Wsl/InstallDistro/ERROR_NOT_FOUND"), Some(Fault::Download));
+        let start = "Error code: Wsl/InstallDistro/Service/RegisterDistro/CreateVm/ERROR_NOT_FOUND";
+        assert_eq!(setup(start), Some(Fault::FileOfWsl));
+        assert_eq!(setup("Error code: Wsl/InstallDistro/0x80070570"), None);
         assert_eq!(of("Error: 0x80004002"), None);
     }
 

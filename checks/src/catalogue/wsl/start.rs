@@ -13,7 +13,7 @@ pub(super) const ROWS: &[Entry] = &[
                 its drive is not connected or has another letter",
         remedy: Some(
             "connect the drive and give it its old letter (Disk Management), or move the file back; a file that is elsewhere \
-             can be registered there with `wsl.exe --import-in-place NAME FILE`; do not remove the distribution before the \
+             can be registered there under a name that no distribution has, with `wsl.exe --import-in-place NEW-NAME FILE`; do not remove the distribution before the \
              file is found",
         ),
         fix: None,
@@ -52,7 +52,7 @@ pub(super) const ROWS: &[Entry] = &[
                 holds it; updates of Windows Defender were reported to do so for some minutes",
         remedy: Some(
             "wait some minutes, shut WSL down and start it again; give your user full control of the file (Properties, \
-             Security, or icacls at a Command Prompt); close Hyper-V and backup programs, and exclude the file's folder in \
+             Security, or icacls in PowerShell); close Hyper-V and backup programs, and exclude the file's folder in \
              the virus scanner",
         ),
         fix: None,

@@ -1,6 +1,6 @@
-//! Whether a card is in TCC mode, in which it computes for Windows only: WSL reaches cards in WDDM mode.
+//! Whether a card is in TCC mode, in which it computes for Windows only: WSL reaches cards in WDDM or MCDM mode.
 
-use crate::checks::wsl::gpu_blocked::is_of_data_center;
+use crate::checks::wsl::gpu_blocked::{SWITCH, mode};
 use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState};
 use crate::finding::Finding;
@@ -14,13 +14,8 @@ pub(super) static CHECK: Check = Check {
 };
 
 /// microsoft/WSL#13027.
-const BESIDE_OTHERS: &str = "WSL, in which training runs, reaches only cards in WDDM mode; beside a card in TCC mode it may \
+const BESIDE_OTHERS: &str = "WSL, in which training runs, reaches only cards in WDDM or MCDM mode; beside a card in TCC mode it may \
                              not open the others either, and reports `Unable to determine the device handle` for all";
-
-/// Many of these cards refuse WDDM without a licence for vGPU or RTX Virtual Workstation (microsoft/WSL#14339).
-const DATA_CENTER: &str = "in PowerShell as administrator, switch the card to WDDM mode and restart Windows; if the driver refuses \
-                           WDDM, as for many data center cards, install the newest Data Center driver for Windows and try MCDM, \
-                           the mode for computing (`-dm 2` instead of `-dm 0`); if that is refused too, train on Linux";
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     if !host.is_windows()? || intent.cpu || host.nvml_state()? != NvmlState::Ready {
@@ -35,11 +30,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         .map(|gpu| {
             let name = gpu.name().map_or(String::new(), |name| format!(" ({name})"));
             let title = format!("GPU {}{name} is in TCC mode, in which WSL does not see it", gpu.index);
+            let mode = gpu.name().map_or(0, |name| mode(&name));
             let finding = Finding::new("windows.tcc", title)
-                .command(format!("nvidia-smi -g {} -dm 0", gpu.index))
+                .command(format!("nvidia-smi -g {} -dm {mode}", gpu.index))
                 .command("shutdown /r /t 0");
-            let is_of_data_center = gpu.name().is_ok_and(|name| is_of_data_center(&name));
-            let finding = if is_of_data_center { finding.remedy(DATA_CENTER) } else { finding };
+            let finding = if mode == 2 { finding.remedy(SWITCH) } else { finding };
             if others.is_empty() { finding } else { finding.because(BESIDE_OTHERS) }
         })
         .collect())

@@ -15,6 +15,18 @@ const DATA_CENTER: [&str; 22] = [
 const QUERY: [&str; 3] =
     ["nvidia-smi.exe", "--query-gpu=index,name,driver_model.current", "--format=csv,noheader"];
 
+/// How such a card is switched, with the command for MCDM. Recent drivers refuse WDDM without a licence
+/// (microsoft/WSL#14339), and older ones have no MCDM.
+pub(in crate::checks) const SWITCH: &str = "in a Windows terminal as administrator, switch the card from TCC to MCDM, the mode \
+    for computing, and restart Windows; this needs the newest Data Center driver for Windows; if the driver refuses MCDM, try \
+    WDDM (`-dm 0` instead of `-dm 2`), which many data center cards need a licence for vGPU or RTX Virtual Workstation for; if \
+    both are refused, train on Linux";
+
+/// The number of the mode for a card, as `nvidia-smi -dm` takes it.
+pub(in crate::checks) fn mode(card: &str) -> u32 {
+    if is_of_data_center(card) { 2 } else { 0 }
+}
+
 /// A card as nvidia-smi.exe shows it.
 #[derive(Debug, PartialEq, Eq)]
 struct Card {
@@ -47,7 +59,7 @@ pub(super) fn finding(host: &Host) -> Finding {
     if let Some(kernel) = kernel.filter(|_| !cards.iter().any(|card| is_tcc(&card)) && !host.is_container()) {
         return finding
             .seen(format!(".wslconfig: kernel={kernel}"))
-            .because("WSL runs a custom kernel, whose GPU module (dxgkrnl) does not fit this Windows")
+            .because("WSL runs a custom kernel, whose GPU module (dxgkrnl) may not fit this Windows")
             .remedy("remove `kernel=` from .wslconfig, so that WSL starts its own kernel, update WSL, then shut it down")
             .command("wsl.exe --update")
             .command(SHUTDOWN);
@@ -63,24 +75,15 @@ pub(super) fn finding(host: &Host) -> Finding {
             .command("wsl.exe --update")
             .command(SHUTDOWN);
     }
-    let finding = match blocked.iter().find(|card| is_of_data_center(&card.name)) {
-        Some(card) => finding.remedy(format!(
-            "in a Windows terminal as administrator, switch the card out of TCC mode and restart Windows: first try MCDM, the mode \
-             for computing (`-dm 2`), with a newest Data Center driver for Windows; if the driver refuses it, WDDM (`-dm 0`), \
-             which {} may need a vGPU or RTX Virtual Workstation licence for; if both are refused, train on Linux",
-            card.name
-        )),
-        None => finding,
-    };
-    let commands = blocked.iter().flat_map(|card| {
-        let modes: &[u32] = if is_of_data_center(&card.name) { &[2, 0] } else { &[0] };
-        modes.iter().map(move |mode| format!("nvidia-smi.exe -g {} -dm {mode}", card.index))
-    });
+    let is_of_data_center = blocked.iter().any(|card| is_of_data_center(&card.name));
+    let finding = if is_of_data_center { finding.remedy(SWITCH) } else { finding };
+    let commands =
+        blocked.iter().map(|card| format!("nvidia-smi.exe -g {} -dm {}", card.index, mode(&card.name)));
     let finding = commands.fold(finding, Finding::command);
     if blocked.is_empty() { finding.command("nvidia-smi.exe -g 0 -dm 0") } else { finding }
 }
 
-pub(in crate::checks) fn is_of_data_center(name: &str) -> bool {
+fn is_of_data_center(name: &str) -> bool {
     let is_workstation = name.contains("RTX") || name.contains("Quadro") || name.contains("GeForce");
     name.contains("Tesla")
         || !is_workstation && name.split([' ', '-']).any(|word| DATA_CENTER.contains(&word))
@@ -143,7 +146,8 @@ mod tests {
         assert_eq!((found.len(), found[1].index, found[1].model.as_str()), (2, 1, "TCC"));
         let (text, commands) = words(&finding(&wsl(json!({ "nvidia-smi.exe": TABLE }), "")));
         assert!(text.contains("MCDM"), "{text}");
-        assert_eq!(commands[..2], ["nvidia-smi.exe -g 1 -dm 2", "nvidia-smi.exe -g 1 -dm 0"]);
+        assert_eq!(commands[0], "nvidia-smi.exe -g 1 -dm 2");
+        assert!(!commands.iter().any(|command| command.contains("-dm 0")), "{commands:?}");
         let query = "0, NVIDIA RTX A5000, TCC\n";
         let (_, commands) = words(&finding(&wsl(json!({ "nvidia-smi.exe --query-gpu=index": query }), "")));
         assert_eq!(commands[0], "nvidia-smi.exe -g 0 -dm 0");

@@ -118,9 +118,9 @@ fn state(host: &Host) -> Fact<NvmlState> {
         let said = host.recorded_texts("nvidia-smi").join("\n");
         if said.contains("blocked by the operating system") {
             Ok(NvmlState::Failed(17))
-        } else if ["Failed to initialize NVML", "couldn't communicate", "Segmentation fault"]
-            .iter()
-            .any(|words| said.contains(words))
+        } else if ["Failed to initialize NVML", "couldn't communicate"].iter().any(|words| said.contains(words))
+            // An old copy of the tool crashes while CUDA works.
+            || said.contains("Segmentation fault") && !linux_driver::has_own_tool(host)
         {
             Ok(NvmlState::Failed(999))
         } else {

@@ -12,6 +12,9 @@ use crate::status::Status;
 pub(super) static CHECK: Check =
     Check { question: "Did Windows lose the GPU?", reports: &["wsl.gpu-lost"], preflight: false, run };
 
+/// Lines about address space that are not the odd one of a healthy machine.
+const MANY: usize = 100;
+
 fn run(host: &Host, intent: &Intent) -> Answer {
     if !host.is_wsl2()? || intent.cpu {
         return Ok(Vec::new());
@@ -20,7 +23,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let is_sign = |line: &&str| line.contains("make_resident") && line.contains("-12");
     let log = host.kernel_log();
     let signs: Vec<&str> = log.as_deref().unwrap_or_default().lines().filter(is_sign).collect();
-    // The error is -75 (EOVERFLOW), after hundreds of programs with CUDA (microsoft/WSL#41176).
+    // The error is -75 (EOVERFLOW), after hundreds of programs with CUDA (microsoft/WSL#41176). A single one is logged on
+    // healthy machines.
     let is_full = |line: &&str| line.contains("reserve_gpu_va") && line.contains("-75");
     let full: Vec<&str> = log.as_deref().unwrap_or_default().lines().filter(is_full).collect();
     let gpus = host.gpus().unwrap_or_default();
@@ -56,11 +60,19 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                      Windows only if CUDA fails in a new program as well",
                 )
         }
-        (None, None) if !full.is_empty() => {
-            let title =
-                "WSL has no GPU address space left: CUDA fails with out of memory although the GPU has room";
+        (None, None) if full.len() >= MANY || !full.is_empty() && has_failed(host) => {
+            let (title, status) = match has_failed(host) {
+                true => (
+                    "WSL has no GPU address space left: CUDA fails with out of memory although the GPU has room",
+                    Status::Warning,
+                ),
+                false => (
+                    "WSL may soon have no GPU address space left, and CUDA then fails with out of memory",
+                    Status::Info,
+                ),
+            };
             let finding = Finding::new("wsl.gpu-lost", title)
-                .status(Status::Warning)
+                .status(status)
                 .because(
                     "WSL's GPU device (dxg) does not give back all address space of programs that end, and after some hundred \
                      programs with CUDA none is left",
@@ -78,4 +90,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         (None, None) => return Ok(Vec::new()),
     };
     Ok(vec![signs.iter().rev().take(2).fold(finding, |finding, line| finding.seen(line.trim()))])
+}
+
+/// Whether a recorded program had no memory of the GPU.
+fn has_failed(host: &Host) -> bool {
+    let says = |text: &str| {
+        ["CUDA out of memory", "CUDA error: out of memory"].iter().any(|words| text.contains(words))
+    };
+    let commands = host.recorded_commands();
+    commands.iter().any(|(_, output)| says(&output.text()) || says(&output.error_text()))
 }

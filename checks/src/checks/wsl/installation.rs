@@ -8,6 +8,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 use crate::wsl::exe_output::{self, Distribution, Trouble};
 use crate::wsl::old_windows::OldWindows;
 
@@ -83,8 +84,11 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let mut findings = if inside { Vec::new() } else { start::setup_failed(host, &said, has_distribution) };
     let web = start::needs_web_download(host, &said);
     let fit = |finding: Finding| from_web(in_machine(host, finding), web);
-    if !inside && let Some(finding) = start::failed(host, &said) {
-        return Ok([finding].into_iter().chain(findings).collect());
+    match start::failed(host, &said).filter(|_| !inside) {
+        // WSL starts, in another way than it is set to.
+        Some(finding) if finding.status == Status::Info => findings.push(finding),
+        Some(finding) => return Ok([finding].into_iter().chain(findings).collect()),
+        None => {}
     }
     let of_start = || start::trouble(&said).filter(|_| !inside).and_then(trouble);
     if let Some(finding) = trouble(&status).or_else(|| trouble(&list)).or_else(of_start) {
@@ -106,6 +110,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     {
         findings.push(fit(finding));
     }
+    findings.extend(start::failed_of_helper(host).filter(|_| !inside));
     if status.default_version == Some(1) {
         let title = "new Linux distributions are created as WSL 1, which has no GPU support";
         findings.push(
@@ -129,7 +134,7 @@ fn from_web(mut finding: Finding, web: bool) -> Finding {
 
 /// The finding, with another remedy where Windows itself runs in a virtual machine.
 fn in_machine(host: &Host, finding: Finding) -> Finding {
-    match host.guest().filter(|_| finding.id == "wsl.virtualization-off") {
+    match host.guest().filter(|_| finding.id == "wsl.virtualization-off" && !host.is_bare_metal()) {
         Some(guest) => nested::fit(finding, guest),
         None => finding,
     }

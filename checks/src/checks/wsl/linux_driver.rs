@@ -3,7 +3,7 @@
 //! module.
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, Library, NvmlState};
+use crate::facts::{Host, Library, NvmlState, Packages};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
@@ -25,6 +25,8 @@ const DRIVERS: [&str; 10] = [
 
 /// The driver's tool, which the package nvidia-utils brings.
 const TOOL: &str = "/usr/bin/nvidia-smi";
+/// In bytes; those of all drivers for WSL have some hundred thousand.
+const SMALLEST_TOOL: u64 = 65_536;
 
 pub(super) static CHECK: Check = Check {
     question: "Is a Linux driver installed inside WSL?",
@@ -74,13 +76,22 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(vec![finding.command(removal(host, &packages)).command("sudo ldconfig").command(super::SHUTDOWN)])
 }
 
+/// Whether nvidia-smi in /usr/bin is another one than that of Windows' driver.
+pub(super) fn has_own_tool(host: &Host) -> bool {
+    let is_there = host.exists(TOOL) == Ok(true) && !leads_to_windows(host, TOOL);
+    let leads_to_drive = || host.link(TOOL).ok().flatten().is_some_and(|target| target.starts_with("/mnt/"));
+    let size = |path: &str| host.stat(path).ok().flatten()?.size;
+    // A script that starts the one of Windows is small.
+    let is_other = || {
+        let of_windows = size(&format!("{}/nvidia-smi", super::LIBRARIES));
+        size(TOOL).is_none_or(|here| here >= SMALLEST_TOOL && Some(here) != of_windows)
+    };
+    is_there && !leads_to_drive() && is_other()
+}
+
 /// An older guide of NVIDIA for WSL told to copy nvidia-smi there. The copy hides nothing but the newer one.
 fn copied_tool(host: &Host) -> Option<Finding> {
-    if host.exists(TOOL) != Ok(true) || leads_to_windows(host, TOOL) {
-        return None;
-    }
-    let size = |path: &str| host.stat(path).ok().flatten()?.size;
-    if size(TOOL).is_some_and(|here| size(&format!("{}/nvidia-smi", super::LIBRARIES)) == Some(here)) {
+    if !has_own_tool(host) {
         return None;
     }
     let fails = host.nvml_state().is_ok_and(|state| matches!(state, NvmlState::Failed(18)))
@@ -88,15 +99,31 @@ fn copied_tool(host: &Host) -> Option<Finding> {
             .recorded_texts("nvidia-smi")
             .iter()
             .any(|text| ["version mismatch", "Segmentation fault"].iter().any(|words| text.contains(words)));
-    let title = format!("{TOOL} is a copy that belongs to no driver, and hides the one of Windows' driver");
+    let manager = host.distribution().ok().and_then(|distribution| distribution.packages());
+    let owner = match manager {
+        Some(Packages::Apt) => "dpkg -S",
+        Some(Packages::Dnf | Packages::Zypper) => "rpm -qf",
+        Some(Packages::Pacman) => "pacman -Qo",
+        None => "",
+    };
+    let words: Vec<&str> = owner.split_whitespace().chain([TOOL]).collect();
+    let asked = if owner.is_empty() { None } else { host.command(&words).ok().flatten() };
+    if asked.is_some_and(|output| output.succeeded()) {
+        return None;
+    }
+    let title = format!("{TOOL} is probably an old copy, and hides the one of Windows' driver");
     let finding = Finding::new("wsl.linux-driver", title)
         .status(if fails { Status::Warning } else { Status::Info })
         .because(format!(
-            "somebody copied it from {}, where WSL shows the tool that fits the present Windows driver; an old copy prints \
+            "no package is known to bring it, so somebody probably copied it from {}, where WSL shows the tool that fits the present Windows driver; an old copy prints \
              `Driver/library version mismatch` or crashes, while CUDA itself works",
             super::LIBRARIES
         ))
-        .remedy(format!("delete the copy: `nvidia-smi` is then the one in {}", super::LIBRARIES));
+        .remedy(format!(
+            "delete it, if no package brought it: `nvidia-smi` is then the one in {}",
+            super::LIBRARIES
+        ));
+    let finding = if owner.is_empty() { finding } else { finding.command(format!("{owner} {TOOL}")) };
     Some(finding.command(format!("sudo rm {TOOL}")))
 }
 

@@ -42,13 +42,18 @@ pub(super) fn fit(finding: Finding, guest: Guest) -> Finding {
     let mut finding = finding
         .seen(format!("this Windows is a virtual machine ({})", guest.name()))
         .because(format!(
-            "WSL 2 is a virtual machine, and this Windows is one itself ({}), whose host does not let it start others",
+            "WSL 2 is a virtual machine, and this Windows is one itself ({}), whose host may not let it start others; or Windows' \
+             Virtual Machine Platform is off",
             guest.name()
         ))
-        .remedy(format!("{how}; then run `wsl.exe --install --no-distribution` and restart Windows. {LINUX}"));
+        .remedy(format!(
+            "run `wsl.exe --install --no-distribution` and restart Windows; if WSL says the same again, {how}, and start it \
+             again. {LINUX}"
+        ));
     // The firmware and the boot loader of this Windows cannot change it.
     if let Some(remedy) = &mut finding.remedy {
         remedy.commands.clear();
     }
+    let finding = finding.command("wsl.exe --install --no-distribution");
     command.into_iter().fold(finding, Finding::command)
 }

@@ -89,8 +89,9 @@ fn without_systemd(host: &Host, first: &str) -> Finding {
         };
     }
     if !is_asked_for {
-        let has_section =
-            host.text("/etc/wsl.conf").ok().flatten().is_some_and(|text| text.contains("[boot]"));
+        let text = host.text("/etc/wsl.conf").ok().flatten().unwrap_or_default();
+        // As `sed` finds it; a comment may name it too.
+        let has_section = text.lines().any(|line| line.starts_with("[boot]"));
         let command = if has_section {
             "sudo sed -i 's/^\\[boot\\]/[boot]\\nsystemd=true/' /etc/wsl.conf"
         } else {

@@ -63,6 +63,11 @@ impl Host {
         self.guest().is_some() || is_xen()
     }
 
+    /// Whether it is a whole machine of a cloud, such as an instance of the type `c5.metal`.
+    pub(crate) fn is_bare_metal(&self) -> bool {
+        self.firmware("product_name").trim().split('-').next().is_some_and(|name| name.ends_with(".metal"))
+    }
+
     /// What the firmware says, in lower case. Windows keeps it in its registry.
     fn firmware(&self, name: &str) -> String {
         let text = if self.is_windows() == Ok(true) {
@@ -127,6 +132,8 @@ mod tests {
         assert_eq!(guest("Google\n", "Google Compute Engine\n"), Some(Guest::Cloud("Google Compute Engine")));
         assert_eq!(guest("Red Hat\n", "KVM\n"), Some(Guest::Qemu));
         assert_eq!(guest("ASUS\n", "System Product Name\n"), None);
+        assert!(named("Amazon EC2\n", "m7i.metal-24xl\n").is_bare_metal());
+        assert!(!named("Amazon EC2\n", "g5.xlarge\n").is_bare_metal());
     }
 
     #[test]

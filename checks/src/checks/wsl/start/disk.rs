@@ -12,6 +12,9 @@ use crate::wsl::start_failure::{Failure, Fault};
 const FIND: &str = "powershell.exe -Command \"Get-ItemProperty \
                     HKCU:\\Software\\Microsoft\\Windows\\CurrentVersion\\Lxss\\* | Format-List DistributionName, BasePath\"";
 
+/// The flag of a distribution that runs in the virtual machine, which is WSL 2. One of WSL 1 has a folder and no disk.
+const VIRTUAL_MACHINE: u64 = 0x8;
+
 /// What Windows remembers of the user's distributions.
 const LXSS: &str = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Lxss";
 
@@ -42,13 +45,19 @@ impl Disk {
         }
     }
 
-    /// `the disk of Ubuntu, D:\wsl\ext4.vhdx,`
+    /// The distribution, which is the only one that does not start.
+    fn owner(&self) -> &str {
+        self.name.as_deref().unwrap_or("a distribution of WSL")
+    }
+
+    /// `its disk (D:\wsl\ext4.vhdx)`
     fn called(&self) -> String {
-        let of = self.name.as_ref().map_or("a distribution".to_owned(), Clone::clone);
-        match &self.path {
-            Some(path) => format!("the disk of {of} ({path})"),
-            None => format!("the disk of {of} (ext4.vhdx)"),
-        }
+        format!("its disk ({})", self.path.as_deref().unwrap_or("ext4.vhdx"))
+    }
+
+    /// Whether it belongs to another program, such as Docker, and no run needs it.
+    pub(super) fn is_of_helper(&self) -> bool {
+        self.name.as_deref().is_some_and(exe_output::is_helper)
     }
 
     fn file(&self) -> &str {
@@ -70,7 +79,7 @@ impl Disk {
 pub(super) fn finding(fault: Fault, disk: &Disk) -> Finding {
     let called = disk.called();
     let new = |id: &'static str, what: &str| {
-        disk.found(Finding::new(id, format!("WSL cannot start: {called} {what}")))
+        disk.found(Finding::new(id, format!("{} cannot start: {called} {what}", disk.owner())))
     };
     match fault {
         Fault::DiskMissing => new("wsl.disk-missing", "does not exist"),
@@ -79,15 +88,16 @@ pub(super) fn finding(fault: Fault, disk: &Disk) -> Finding {
         Fault::DiskReadOnly => new("wsl.disk-unusable", "is on a write-protected drive")
             .because("an SSD becomes read-only when it fails; otherwise somebody set the protection")
             .remedy(
-                "copy ext4.vhdx to another drive, and look at the health of the drive (the command below, or its maker's \
-                 program); if it is healthy, remove the protection with diskpart (`attributes disk clear readonly`)",
+                "copy ext4.vhdx to another drive, and look at the health of the drive (the command below as \
+                 administrator, or its maker's program); if it is healthy, remove the protection with diskpart (`attributes disk clear readonly`)",
             )
             .command("powershell.exe -Command \"Get-PhysicalDisk | Get-StorageReliabilityCounter\""),
         Fault::DiskCompressed => new("wsl.disk-unusable", "is compressed, encrypted or sparse")
             .because("Windows opens a virtual disk only if NTFS neither compresses nor encrypts its file, nor keeps it sparse")
             .remedy(
                 "in the Properties of its folder, Advanced, clear `Compress contents` and `Encrypt contents`, for all files \
-                 in it; these commands do the same in a Windows terminal as administrator",
+                 in it; if that does not help, run these commands in a Windows terminal as administrator, which end the \
+                 compression of the file, and that it is sparse",
             )
             .command(SHUTDOWN)
             .command(format!("compact.exe /u \"{}\"", disk.file()))
@@ -100,7 +110,14 @@ pub(super) fn finding(fault: Fault, disk: &Disk) -> Finding {
                  installing another distribution",
             )
             .command(SHUTDOWN)
-            .command(format!("cipher.exe /d /a \"{}\"", disk.file())),
+            .command(format!("cipher.exe /d \"{}\"", disk.file())),
+        Fault::DiskOfMovedApp => new("wsl.disk-unusable", "is in the folder of an app on another drive")
+            .because("Windows protects apps on drives other than its own, so that WSL cannot use the files of this one")
+            .remedy(
+                "move the app back to C: (Settings, Apps, Installed apps, its menu, Move), and set Settings, System, Storage, \
+                 `Where new content is saved` back to C:; do not uninstall the app, which deletes its disk",
+            )
+            .command(SHUTDOWN),
         Fault::DiskInUse => new("wsl.disk-unusable", "is in use by another program")
             .because("Hyper-V, Docker Desktop, diskpart, a backup or a virus scanner has it open")
             .remedy("close that program, shut WSL down and start it again; if that does not help, restart Windows")
@@ -143,8 +160,8 @@ fn unreadable(finding: Finding, disk: &Disk) -> Finding {
 /// Windows does not let WSL open the disk, or a file that `.wslconfig` names.
 pub(super) fn access_denied(host: &Host, disk: &Disk, failure: &Failure<'_>) -> Finding {
     let config = host.wslconfig().ok();
-    let is_of_user = |value: &str| value.to_ascii_lowercase().contains("users");
-    let own = ["kernelModules", "systemDistro", "kernel"].into_iter().find_map(|key| {
+    let is_of_user = |value: &str| value.to_ascii_lowercase().replace('/', r"\").contains(r"\users\");
+    let own = ["kernelModules", "systemDistro"].into_iter().find_map(|key| {
         let value = config.as_ref()?.value(key).filter(|value| is_of_user(value))?;
         Some((key, value.to_owned()))
     });
@@ -155,11 +172,12 @@ pub(super) fn access_denied(host: &Host, disk: &Disk, failure: &Failure<'_>) -> 
             .because("some releases of WSL (2.7.1 to 2.7.3) open this file with rights that end at the folder of a user")
             .seen(format!(".wslconfig: {key}={value}"))
             .remedy(format!(
-                "update WSL, or move the file to a folder that all users can read, such as C:\\wsl, and change `{key}=` in \
-                 .wslconfig; then shut WSL down"
-            ));
+                "update WSL and shut it down; if it says the same again, move the file to the root of a drive, such as C:\\, \
+                 change `{key}=` in .wslconfig, and shut WSL down"
+            ))
+            .command("wsl.exe --update");
         let finding = config.as_ref().map_or(finding.clone(), |config| finding.command(edit(host, config)));
-        return finding.command("wsl.exe --update").command(SHUTDOWN);
+        return finding.command(SHUTDOWN);
     }
     if !is_disk {
         return Finding::new("wsl.access-denied", "WSL cannot start: Windows denies its service access to a file")
@@ -171,10 +189,10 @@ pub(super) fn access_denied(host: &Host, disk: &Disk, failure: &Failure<'_>) -> 
             )
             .command("shutdown /r /t 0");
     }
-    let title = format!("WSL cannot start: Windows denies access to {}", disk.called());
+    let title = format!("{} cannot start: Windows denies access to {}", disk.owner(), disk.called());
     disk.found(Finding::new("wsl.access-denied", title))
         .command(SHUTDOWN)
-        .command(format!("icacls.exe \"{}\" /grant \"%USERNAME%:F\"", disk.file()))
+        .command(format!("icacls.exe \"{}\" /grant \"${{env:USERNAME}}:F\"", disk.file()))
 }
 
 /// The disk of the default distribution, if that is one of WSL 2 on a drive with a letter.
@@ -182,7 +200,9 @@ pub(super) fn of_default(host: &Host) -> Option<Disk> {
     let value = |path: &str| host.registry(&format!(r"{LXSS}\{path}")).ok().flatten();
     let id = value("DefaultDistribution")?;
     let folder = value(&format!(r"{id}\BasePath"))?;
-    if value(&format!(r"{id}\Version"))?.trim() != "2" {
+    // `Version` there is that of the file system, and 2 for WSL 1 as well.
+    let flags = value(&format!(r"{id}\Flags"))?.trim().parse::<u64>().ok()?;
+    if flags & VIRTUAL_MACHINE == 0 {
         return None;
     }
     let folder = folder.strip_prefix(r"\\?\").unwrap_or(&folder).trim_end_matches('\\').to_owned();

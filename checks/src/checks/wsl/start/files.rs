@@ -5,6 +5,7 @@ use super::machine;
 use super::setup::msi;
 use crate::facts::{Host, PathKind};
 use crate::finding::Finding;
+use crate::status::Status;
 use crate::wsl::start_failure::Fault;
 
 /// Where the installer puts WSL.
@@ -25,8 +26,19 @@ pub(super) fn missing(host: &Host) -> Option<Finding> {
     if let Some(finding) = of_config(host) {
         return Some(finding);
     }
-    let disk = disk::of_default(host)?;
-    (is_file(disk.path.as_deref()?) == Some(false)).then(|| disk::finding(Fault::DiskMissing, &disk))
+    disk_missing(host, false)
+}
+
+/// The default distribution is one of Docker or the like, which does not start; others do.
+pub(super) fn of_helper(host: &Host) -> Option<Finding> {
+    Some(disk_missing(host, true)?.status(Status::Warning))
+}
+
+/// The disk of the default distribution does not exist.
+fn disk_missing(host: &Host, of_helper: bool) -> Option<Finding> {
+    let disk = disk::of_default(host).filter(|disk| disk.is_of_helper() == of_helper)?;
+    let is_missing = host.stat(disk.path.as_deref()?) == Ok(None);
+    is_missing.then(|| disk::finding(Fault::DiskMissing, &disk))
 }
 
 /// A file that `.wslconfig` names.

@@ -120,20 +120,30 @@ pub(super) fn timeout(code: &str, disk: &Disk) -> Finding {
     )
 }
 
-/// The network of the virtual machine. With a fallback WSL starts without one.
+/// The network of the virtual machine. WSL falls back to another mode, of which only `None` is no network.
 pub(super) fn network(host: &Host, text: &str, code: &str) -> Finding {
     let lower = text.to_ascii_lowercase();
     let set = host.wslconfig().ok().and_then(|config| Some(config.value("networkingMode")?.to_owned()));
-    let said = ["bridged", "mirrored", "nat"]
-        .into_iter()
-        .find(|mode| lower.contains(&format!("networkingmode {mode}")));
+    // `(networkingMode Nat), falling back to networkingMode VirtioProxy`, in every language.
+    let mut modes = lower.split("networkingmode ").skip(1).filter_map(|rest| {
+        let end = rest.find(|letter: char| !letter.is_ascii_alphabetic()).unwrap_or(rest.len());
+        Some(&rest[..end]).filter(|mode| !mode.is_empty())
+    });
+    let (said, instead) = (modes.next(), modes.next());
     let mode = said.map(ToOwned::to_owned).or(set).unwrap_or_else(|| "nat".to_owned()).to_ascii_lowercase();
     let is_switch = lower.contains("wsl_e_vmswitch_not_found");
-    let falls_back =
-        lower.contains("falling back") || !is_switch && !code.to_ascii_lowercase().starts_with("wsl/");
-    let (title, status) = match falls_back {
-        true => (format!("WSL has no network: Windows cannot set up networkingMode={mode}"), Status::Warning),
-        false => (
+    let falls_back = instead.is_some()
+        || lower.contains("falling back")
+        || !is_switch && !code.to_ascii_lowercase().starts_with("wsl/");
+    let (title, status) = match (instead, falls_back) {
+        (Some(instead), _) if instead != "none" => (
+            format!("WSL uses networkingMode={instead}, because Windows cannot set up networkingMode={mode}"),
+            Status::Info,
+        ),
+        (_, true) => {
+            (format!("WSL has no network: Windows cannot set up networkingMode={mode}"), Status::Warning)
+        }
+        (_, false) => (
             format!("WSL cannot start: Windows cannot set up its network (networkingMode={mode})"),
             Status::Error,
         ),

@@ -23,11 +23,12 @@ use crate::wsl::start_failure::{Failure, Fault, failure};
 const PATIENT: &str = "wsl.exe --list --quiet";
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Options that start no distribution: their errors are about what the user asked for.
-const OTHER: [&str; 11] = [
+const OTHER: [&str; 12] = [
     "--mount",
     "--unmount",
     "--export",
     "--import",
+    "--import-in-place",
     "--unregister",
     "--manage",
     "--set-version",
@@ -65,8 +66,9 @@ pub(super) fn recorded(host: &Host) -> Vec<Said> {
         let has_error = text.contains("Wsl/") || text.contains("WslRegisterDistribution failed");
         // A program inside WSL may print numbers and end well.
         let is_relevant = has_error || is_launcher && !output.succeeded() || text.contains("wsl: ");
-        let is_other = OTHER.iter().any(|option| command.contains(option));
-        (is_relevant && !is_other).then(|| Said::new(&command, &text))
+        let said = Said::new(&command, &text);
+        let is_other = OTHER.iter().any(|option| said.has(option));
+        (is_relevant && !is_other).then_some(said)
     });
     of_wsl.collect()
 }
@@ -89,13 +91,18 @@ pub(super) fn failed(host: &Host, said: &[Said]) -> Option<Finding> {
     }
 }
 
+/// What keeps only the distribution of another program, such as Docker, from starting.
+pub(super) fn failed_of_helper(host: &Host) -> Option<Finding> {
+    files::of_helper(host)
+}
+
 /// What happened to the virtual machine in which this program runs now: WSL starts, but without a network, or it crashed before.
 pub(super) fn failed_since(host: &Host, said: &[Said]) -> Option<Finding> {
     let of_run = |said: &Said| {
         let found = failure(&said.text, said.is_setup)?;
         let finding = finding(host, said, &found);
         let is_of_run = found.fault == Fault::Crashed
-            || finding.id == "wsl.network-broken" && finding.status == Status::Warning;
+            || finding.id == "wsl.network-broken" && finding.status != Status::Error;
         is_of_run.then_some(finding)
     };
     said.iter().find_map(of_run)
@@ -162,6 +169,7 @@ fn finding(host: &Host, said: &Said, failure: &Failure<'_>) -> Finding {
         | Fault::DiskReadOnly
         | Fault::DiskCompressed
         | Fault::DiskEncrypted
+        | Fault::DiskOfMovedApp
         | Fault::DiskInUse
         | Fault::DiskUnsupported => disk::finding(failure.fault, &disk),
         Fault::AccessDenied => disk::access_denied(host, &disk, failure),

@@ -1,7 +1,7 @@
 //! What a program of WSL printed, and what its command says about that.
 
 /// Options that install something, or list what can be installed.
-const SETUP: [&str; 4] = ["--install", "--update", "--online", " -o"];
+const SETUP: [&str; 4] = ["--install", "--update", "--online", "-o"];
 
 /// What a program of WSL printed.
 pub(in crate::checks::wsl) struct Said {
@@ -14,19 +14,58 @@ pub(in crate::checks::wsl) struct Said {
 
 impl Said {
     pub(in crate::checks::wsl) fn new(command: &str, text: &str) -> Self {
-        let is_setup = SETUP.iter().any(|option| command.contains(option));
-        Self { command: command.to_owned(), text: text.to_owned(), is_setup }
+        let mut said = Self { command: command.to_owned(), text: text.to_owned(), is_setup: false };
+        said.is_setup = SETUP.iter().any(|option| said.has(option));
+        said
+    }
+
+    /// Its words, without those of a command that it runs in Linux, whose options have other meanings.
+    fn words(&self) -> impl Iterator<Item = &str> {
+        self.command.split_whitespace().take_while(|word| !matches!(*word, "--" | "-e" | "--exec"))
+    }
+
+    /// Whether it has this option. Others may be part of it, as `--mount` is of `--mount=…`.
+    pub(super) fn has(&self, option: &str) -> bool {
+        let is_it = |word: &str| word.strip_prefix(option).is_some_and(is_end);
+        self.words().any(|word| is_it(word.trim_start_matches(['"', '\''])))
     }
 
     /// Whether it lists what can be installed.
     pub(super) fn is_list(&self) -> bool {
-        self.command.contains("--online") || self.command.contains(" -o")
+        self.has("--online") || self.has("-o")
     }
 
-    /// The distribution that the command names with `-d`, or by its own name.
+    /// The distribution that the command names with `-d`.
     pub(super) fn distribution(&self) -> Option<&str> {
-        let words: Vec<&str> = self.command.split_whitespace().collect();
+        let words: Vec<&str> = self.words().collect();
         let at = words.iter().position(|word| matches!(*word, "-d" | "--distribution"))?;
         words.get(at + 1).copied()
+    }
+}
+
+/// Whether an option ends there.
+fn is_end(rest: &str) -> bool {
+    !rest.starts_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_a_command_in_linux_are_its_own() {
+        for (command, is_setup) in [
+            ("wsl.exe --install -d Ubuntu", true),
+            ("wsl -l -o", true),
+            ("powershell \"wsl --update\"", true),
+            ("wsl.exe -d Ubuntu -- pip install -o file", false),
+            ("wsl.exe --exec apt --update", false),
+            ("wsl.exe --import-in-place Ubuntu D:\\ext4.vhdx", false),
+        ] {
+            assert_eq!(Said::new(command, "").is_setup, is_setup, "{command}");
+        }
+        assert!(!Said::new("wsl.exe --import-in-place Ubuntu D:\\ext4.vhdx", "").has("--import"));
+        assert_eq!(Said::new("wsl -d Ubuntu -e a", "").distribution(), Some("Ubuntu"));
+        assert_eq!(Said::new("wsl -e a -d b", "").distribution(), None);
     }
 }

@@ -69,13 +69,13 @@ pub(super) fn installer(host: &Host) -> Finding {
         )
         .remedy(format!(
             "update from a Windows terminal as administrator; if that fails again, run the installer (.msi) of \
-             https://github.com/microsoft/WSL/releases ({}) as administrator; if that says error 1714, 1612 or 1603, remove \
-             `Windows Subsystem for Linux` with Microsoft's Program Install and Uninstall troubleshooter and the second command, \
-             then run the .msi; distributions are kept",
+             https://github.com/microsoft/WSL/releases ({}) as administrator; if that says error 1612 or 1603, first remove \
+             `Windows Subsystem for Linux` with Microsoft's Program Install and Uninstall troubleshooter; if it says error 1714, \
+             also with `Get-AppxPackage *WindowsSubsystemForLinux* -AllUsers | Remove-AppxPackage -AllUsers` in PowerShell as \
+             administrator; distributions are kept",
             msi(host).replace(&version(host), "<version>")
         ))
         .command("wsl.exe --update")
-        .command("powershell.exe -Command \"Get-AppxPackage *WindowsSubsystemForLinux* -AllUsers | Remove-AppxPackage -AllUsers\"")
 }
 
 fn version(host: &Host) -> String {
