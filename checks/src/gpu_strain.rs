@@ -38,6 +38,8 @@ pub struct GpuStrain {
     pub power: Option<f64>,
     /// The power limit in watts.
     pub power_limit: Option<f64>,
+    /// The power limit in watts that the card has unless somebody changes it.
+    pub power_limit_default: Option<f64>,
     /// What slowed the card down at any moment: the bits of `nvmlClocksEventReasons`.
     pub slowed_by: u64,
     /// The generation of PCIe that the link reached.
@@ -109,6 +111,7 @@ fn ask(device: &Device<'_>) -> GpuStrain {
         fan: fans.filter_map(|fan| device.fan_speed(fan).ok()).max(),
         power: device.power_usage().ok().map(watts),
         power_limit: device.enforced_power_limit().ok().map(watts),
+        power_limit_default: device.power_management_limit_default().ok().map(watts),
         slowed_by: device
             .current_throttle_reasons()
             .map_or(0, |reasons| if is_busy { reasons.bits() } else { 0 }),
@@ -155,6 +158,7 @@ impl GpuStrain {
         self.fan = most(self.fan, later.fan);
         self.power = most(self.power, later.power);
         self.power_limit = later.power_limit.or(self.power_limit);
+        self.power_limit_default = later.power_limit_default.or(self.power_limit_default);
         self.slowed_by |= later.slowed_by;
         self.pcie_generation = most(self.pcie_generation, later.pcie_generation);
         self.pcie_width = most(self.pcie_width, later.pcie_width);

@@ -176,6 +176,9 @@ fn administrator(host: &Host) -> Administrator {
     if let Some(job) = host.job() {
         return Administrator::Job(job.name().to_owned());
     }
+    if let Some(rental) = host.rental() {
+        return Administrator::Service(rental.name().to_owned());
+    }
     match host.place() {
         Place::Machine | Place::Windows | Place::Mac => Administrator::User,
         // The driver is that of Windows.

@@ -112,7 +112,7 @@ pub(super) enum Administrator {
     Machine,
     /// The administrator of the cluster, for the node of a pod.
     Node,
-    /// Only a notebook service of this name.
+    /// Only a service of this name, which rents machines or runs notebooks.
     Service(String),
 }
 

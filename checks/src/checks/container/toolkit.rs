@@ -258,14 +258,7 @@ fn snap(host: &Host) -> Finding {
         .command("sudo snap remove docker");
     let engine = ["sudo apt install docker.io", "", "sudo zypper install docker", "sudo pacman -Syu docker"];
     let finding = host.package_command(engine).into_iter().fold(finding, Finding::command);
-    let finding = if is_installed(host) {
-        finding
-    } else {
-        install(host).iter().copied().fold(finding, Finding::command)
-    };
-    finding
-        .command("sudo nvidia-ctk runtime configure --runtime=docker")
-        .command(service::restart(host, "docker"))
+    with_toolkit(host, finding)
 }
 
 fn is_of_snap(host: &Host) -> bool {
@@ -287,6 +280,11 @@ fn of_desktop(host: &Host) -> Finding {
              context `default`, and the NVIDIA Container Toolkit",
         )
         .command("docker context use default");
+    with_toolkit(host, finding)
+}
+
+/// The finding, with the toolkit for a Docker Engine that is new.
+fn with_toolkit(host: &Host, finding: Finding) -> Finding {
     let finding = if is_installed(host) {
         finding
     } else {

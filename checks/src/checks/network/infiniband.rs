@@ -158,18 +158,18 @@ fn with_library(host: &Host, port: &InfinibandPort, title: String) -> Finding {
     finding
 }
 
+/// The finding, with the way to start this container with the adapters.
+fn with_devices(host: &Host, finding: Finding) -> Finding {
+    let remedy = "start the container with the device files of the adapters, on all machines of the run";
+    start_with(host, finding.remedy(remedy), Start::Infiniband)
+}
+
 fn without_devices(host: &Host, port: &InfinibandPort) -> Finding {
     let title = format!("NCCL cannot use the {}: {DEVICES}/uverbs0 is missing", named(port));
     let finding = Finding::new("network.infiniband-unusable", title)
         .seen(format!("port {} of {} is active", port.number, port.adapter));
     if host.is_container() {
-        return start_with(
-            host,
-            finding.remedy(
-                "start the container with the device files of the adapters, on all machines of the run",
-            ),
-            Start::Infiniband,
-        );
+        return with_devices(host, finding);
     }
     if host.job().is_some() {
         return finding
@@ -189,13 +189,7 @@ fn without_permission(host: &Host, port: &InfinibandPort) -> Finding {
     let title = format!("NCCL cannot use the {}: this user may not open {DEVICES}/uverbs0", named(port));
     let finding = Finding::new("network.infiniband-unusable", title);
     if host.is_container() {
-        return start_with(
-            host,
-            finding.remedy(
-                "start the container with the device files of the adapters, on all machines of the run",
-            ),
-            Start::Infiniband,
-        );
+        return with_devices(host, finding);
     }
     let finding = finding
         .remedy("let all users open the files; the package rdma-core has rules that do so at each start");

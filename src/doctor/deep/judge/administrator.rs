@@ -28,8 +28,9 @@ pub(super) fn is_at_hand(seen: &Observed) -> bool {
 pub(super) fn reset(seen: &Observed, rank: usize) -> String {
     let command = format!("`sudo nvidia-smi --gpu-reset -i {}`", card(seen, rank));
     match &seen.host.administrator {
-        Administrator::User => format!("then reset it: {command}"),
+        Administrator::User => format!("then reset it with {command}"),
         Administrator::Host => format!("then reset it on the host of this container: {command}"),
+        Administrator::Windows => format!("then {}", restart(seen)),
         _ => restart(seen),
     }
 }
@@ -37,7 +38,7 @@ pub(super) fn reset(seen: &Observed, rank: usize) -> String {
 /// The restart of the machine, or another machine.
 pub(super) fn restart(seen: &Observed) -> String {
     match &seen.host.administrator {
-        Administrator::User => "restart the machine: `sudo reboot`".to_owned(),
+        Administrator::User => "restart the machine with `sudo reboot`".to_owned(),
         // The driver of the cards is that of Windows.
         Administrator::Windows => "restart Windows".to_owned(),
         Administrator::Host => "have the machine restarted that this container runs on".to_owned(),
@@ -50,7 +51,9 @@ pub(super) fn restart(seen: &Observed) -> String {
                                 cluster's administrator about this node"
                 .to_owned()
         }
-        Administrator::Service(name) => format!("start a new session: only {name} can change its machines"),
+        Administrator::Service(name) => {
+            format!("start a new session on another machine, as only {name} can change this one")
+        }
     }
 }
 

@@ -11,7 +11,7 @@ const BY_HEAT: u64 = 0x20 | 0x40;
 const BY_POWER_SUPPLY: u64 = 0x80;
 /// Degrees below the slowdown at which a card that has only just begun is too hot for a long run.
 const CLOSE: u32 = 3;
-/// A power limit that takes away much heat and little speed, as a part of the present one.
+/// A power limit that takes away much heat and little speed, as a part of the one that the card has by default.
 const COOLER: f64 = 0.8;
 /// A fan that turns slower than this on a hot card does not work. Some cards report 0 when it stands still.
 const NOT_TURNING: u32 = 5;
@@ -52,14 +52,17 @@ fn heat(seen: &Observed, number: usize, strain: &GpuStrain) -> Option<Conclusion
         fan => format!(", with its fan at {fan} %"),
     });
     text.push_str(&fan.unwrap_or_default());
-    let cooler = strain.power_limit.map(|watts| (watts * COOLER / 10.0).round() * 10.0);
-    let hint = match cooler.filter(|_| is_at_hand(seen)) {
+    // A part of the present limit would shrink with each run of the doctor.
+    let is_higher = |watts: &f64| strain.power_limit.is_none_or(|present| *watts < present);
+    let cooler = strain.power_limit_default.map(|watts| (watts * COOLER / 10.0).round() * 10.0);
+    let hint = match cooler.filter(is_higher).filter(|_| is_at_hand(seen)) {
         Some(watts) => format!(
-            "clear dust and give the card air; a lower power limit takes away much heat and little speed: {}",
+            "clear dust and give the card air; a lower power limit takes away much heat and little speed: {} (`nvidia-smi -q -d \
+             POWER` names the lowest that the card allows)",
             setting(seen, number, &format!("-pl {watts:.0}"))
         ),
         None if is_at_hand(seen) => "clear dust and give the card air".to_owned(),
-        None => format!("the card needs air or cleaning: {}", restart(seen)),
+        None => format!("the card needs air or cleaning; {}", restart(seen)),
     };
     Some(Conclusion::new(text).hint(hint))
 }
@@ -68,11 +71,11 @@ fn heat(seen: &Observed, number: usize, strain: &GpuStrain) -> Option<Conclusion
 fn recovery(seen: &Observed, number: usize, strain: &GpuStrain) -> Option<Conclusion> {
     let (what, first, then) = match strain.recovery? {
         1 => ("must be reset", "end all programs that use the card", reset(seen, number)),
-        2 => ("needs a restart of the machine", "save your work", restart(seen)),
+        2 => ("needs a restart of the machine", "save your work", format!("then {}", restart(seen))),
         3 => (
             "must not be used for direct copies any more",
-            "end all programs that use the card",
-            reset(seen, number),
+            "end the programs that copy between GPUs",
+            "then look at the recovery action again (`nvidia-smi -q`)".to_owned(),
         ),
         4 => {
             ("must get no new work and be reset", "let running programs end, start none", reset(seen, number))
@@ -81,6 +84,10 @@ fn recovery(seen: &Observed, number: usize, strain: &GpuStrain) -> Option<Conclu
     };
     let text = format!("the NVIDIA driver says that {} {what}", seen.name_of(number));
     // Where others administer the machine, they see to its programs.
-    let hint = if is_at_hand(seen) { format!("{first}, {then}") } else { then };
+    let hint = match strain.recovery {
+        Some(3) => format!("{first}, {then}"),
+        _ if is_at_hand(seen) => format!("{first}, {then}"),
+        _ => then.strip_prefix("then ").map_or(then.clone(), ToOwned::to_owned),
+    };
     Some(Conclusion::new(text).hint(hint))
 }
