@@ -79,17 +79,17 @@ fn closed_chain(text: &str, net: &str) -> Option<Chain> {
                 found.get_or_insert(Chain { table: table.clone(), name: chain.clone(), seen });
             }
             // Everything from a network or an interface, whatever its protocol and port.
-            ["ip", "saddr", from, ref rest @ ..] if is_input && accepts(rest) => {
-                if from.split(',').any(|from| lets_in(from, net)) {
-                    return None;
-                }
+            ["ip", "saddr", from, ref rest @ ..]
+                if is_input && accepts(rest) && from.split(',').any(|from| lets_in(from, net)) =>
+            {
+                return None;
             }
             ["iif" | "iifname", names, ref rest @ ..] | ["meta", "iif" | "iifname", names, ref rest @ ..]
-                if is_input && accepts(rest) =>
+                if is_input
+                    && accepts(rest)
+                    && names.split(',').any(|name| leads_out(name.trim_matches('"'))) =>
             {
-                if names.split(',').any(|name| leads_out(name.trim_matches('"'))) {
-                    return None;
-                }
+                return None;
             }
             _ => {}
         }
