@@ -87,7 +87,7 @@ pub(super) fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Optio
             finding.command(build).command("sudo modprobe nvidia")
         }
         Fault::Crash => finding
-            .because("the compiler crashed while it built the module, which is no fault of the driver")
+            .because("the compiler crashed while it built the module, and the driver is not the cause")
             .remedy(
                 "build the module again; if the compiler crashes again, at another place, test the machine's memory (memtest86+) and \
                  turn off its overclocking",

@@ -151,7 +151,7 @@ pub(super) const ROWS: &[Entry] = &[
         title: "A GPU for confidential computing is not released",
         cause: "in a confidential virtual machine, the GPU accepts no program until somebody has attested it and declared it \
                 ready; until then CUDA fails with `system not yet initialized` (error 802), although nvidia-smi shows no problem",
-        remedy: Some("attest the GPU, then declare it ready; this is due at each start of the machine"),
+        remedy: Some("attest the GPU and then set it to ready, each time after the machine has started"),
         fix: None,
         detects: &[],
     },

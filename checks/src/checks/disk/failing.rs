@@ -1,6 +1,6 @@
 //! Whether the kernel log has errors of a disk that a run reads or writes. Such a disk, its cable or its
 //! controller fails: ranks then wait in the kernel, or checkpoints cannot be written. What to do follows from
-//! the words of the kernel.
+//! the message of the kernel.
 
 use yolo_base::mounts;
 
@@ -17,7 +17,7 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// What fails, by the words of the kernel; the first that occurs decides what to do.
+/// What fails, by the message of the kernel; the first kind that occurs decides the remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fault {
     /// The disk cannot read what it stores.
@@ -144,7 +144,7 @@ fn images(host: &Host, intent: &Intent) -> Option<String> {
 }
 
 fn fault_of(line: &str) -> Option<Fault> {
-    // An uncorrectable sector, in the words of the SATA driver.
+    // How the SATA driver reports an uncorrectable sector.
     if line.contains("{ UNC }") {
         return Some(Fault::Medium);
     }

@@ -17,7 +17,7 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// The words of the kernel and of systemd-sleep after waking up, of suspend and of hibernation, old and new.
+/// What the kernel and systemd-sleep log after suspend and hibernation, in old and new versions.
 const WOKE: [&str; 6] = [
     "PM: suspend exit",
     "PM: hibernation: hibernation exit",
@@ -131,7 +131,7 @@ fn missing(host: &Host) -> Option<Finding> {
         let finding = match host.place() {
             Place::Podman => finding.command("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"),
             Place::Lxc => return Some(start_with(host, finding, Start::Gpus(1))),
-            // The words of this remedy are for the node's administrator.
+            // This remedy is for the administrator of the node.
             Place::Pod => return Some(finding),
             _ => finding,
         };

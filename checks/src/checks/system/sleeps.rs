@@ -39,7 +39,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let is_planned = intent.run || intent.resume.is_some();
-    // A laptop that nobody trains on is meant to sleep.
+    // It is normal for a laptop to sleep when no run is planned.
     if host.is_laptop() && !is_planned {
         return Ok(Vec::new());
     }

@@ -45,7 +45,7 @@ impl DriveFault {
         WORDS.iter().find(|(words, _)| why.contains(words)).map(|(_, fault)| *fault)
     }
 
-    /// The words of the system in a longer text, such as `stale file handle`.
+    /// The error message of the system within a longer text, such as `stale file handle`.
     pub(crate) fn words(why: &str) -> Option<&'static str> {
         let why = why.to_lowercase();
         WORDS.iter().find(|(words, _)| why.contains(words)).map(|(words, _)| *words)
