@@ -87,59 +87,64 @@ impl Budget {
     }
 }
 
-/// Buffers in page-locked memory. `B` is a buffer, `U` tells when a use has ended.
+/// Buffers in page-locked memory that no copy uses, or whose last copy may not have ended. `B` is a buffer, `U` tells when a
+/// use has ended. Who takes a buffer gives it back, so that two threads never use the same one.
 #[derive(Debug)]
 pub(crate) struct Pool<B, U> {
-    slots: Vec<Slot<B, U>>,
+    buffers: Vec<Buffer<B, U>>,
 }
 
+/// A buffer that is not in its pool, or waits there for the end of its last use.
 #[derive(Debug)]
-struct Slot<B, U> {
+pub(crate) struct Buffer<B, U> {
     bytes: u64,
-    buffer: B,
+    memory: B,
     in_use: Option<U>,
+}
+
+impl<B, U> Buffer<B, U> {
+    /// Its memory, which has at least as many bytes as were asked for.
+    pub(crate) fn memory(&self) -> &B {
+        &self.memory
+    }
 }
 
 impl<B, U> Pool<B, U> {
     pub(crate) const fn new() -> Self {
-        Self { slots: Vec::new() }
+        Self { buffers: Vec::new() }
     }
 
-    /// The number of a buffer of at least this many bytes that is not in use; `None` if there is none and no more memory
-    /// can be locked. `has_ended` tells whether a use has ended, and does not wait. `lock` makes a buffer.
-    pub(crate) fn free<E: std::fmt::Display>(
+    /// Takes a buffer of at least this many bytes that is not in use; `None` if there is none and no more memory can be
+    /// locked. `has_ended` tells whether a use has ended, and does not wait. `lock` makes a buffer.
+    pub(crate) fn take<E: std::fmt::Display>(
         &mut self,
         bytes: u64,
         budget: &Budget,
         has_ended: impl Fn(&U) -> bool,
         lock: impl FnOnce(u64) -> Result<B, E>,
-    ) -> Option<usize> {
-        for slot in &mut self.slots {
-            slot.in_use.take_if(|user| has_ended(user));
+    ) -> Option<Buffer<B, U>> {
+        for buffer in &mut self.buffers {
+            buffer.in_use.take_if(|user| has_ended(user));
         }
-        let fits = |slot: &Slot<B, U>| slot.in_use.is_none() && slot.bytes >= bytes;
-        let smallest =
-            self.slots.iter().enumerate().filter(|(_, slot)| fits(slot)).min_by_key(|(_, slot)| slot.bytes);
+        let fits = |buffer: &Buffer<B, U>| buffer.in_use.is_none() && buffer.bytes >= bytes;
+        let smallest = self
+            .buffers
+            .iter()
+            .enumerate()
+            .filter(|(_, buffer)| fits(buffer))
+            .min_by_key(|(_, buffer)| buffer.bytes);
         if let Some((number, _)) = smallest {
-            return Some(number);
+            return Some(self.buffers.swap_remove(number));
         }
         // libtorch locks powers of two.
         let bytes = bytes.checked_next_power_of_two()?;
-        let buffer = budget.lock(bytes, lock)?;
-        self.slots.push(Slot { bytes, buffer, in_use: None });
-        Some(self.slots.len() - 1)
+        let memory = budget.lock(bytes, lock)?;
+        Some(Buffer { bytes, memory, in_use: None })
     }
 
-    /// A buffer.
-    pub(crate) fn buffer(&self, number: usize) -> Option<&B> {
-        self.slots.get(number).map(|slot| &slot.buffer)
-    }
-
-    /// A buffer is in use until `user` has ended.
-    pub(crate) fn use_buffer(&mut self, number: usize, user: U) {
-        if let Some(slot) = self.slots.get_mut(number) {
-            slot.in_use = Some(user);
-        }
+    /// Takes a buffer back, which is in use until `user` has ended, if there is one.
+    pub(crate) fn give_back(&mut self, buffer: Buffer<B, U>, user: Option<U>) {
+        self.buffers.push(Buffer { in_use: user, ..buffer });
     }
 }
 
@@ -152,10 +157,10 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A system that locks memory until it refuses, and a pool.
+    /// A system that locks memory until it refuses, and a pool of buffers with their number and size.
     struct Machine {
         budget: Budget,
-        pool: Pool<u64, Rc<Cell<bool>>>,
+        pool: Pool<(usize, u64), Rc<Cell<bool>>>,
         /// What the system gives before it refuses.
         has: u64,
         asked: RefCell<Vec<u64>>,
@@ -170,13 +175,16 @@ mod tests {
         fn copy(&mut self, bytes: u64) -> Option<(usize, Rc<Cell<bool>>)> {
             let lock = |bytes: u64| {
                 self.asked.borrow_mut().push(bytes);
-                let sum: u64 = self.asked.borrow().iter().sum();
-                if sum <= self.has { Ok(bytes) } else { Err("CUDA error: out of memory\nat some line") }
+                let asked = self.asked.borrow();
+                let number = asked.len() - 1;
+                let fits = asked.iter().sum::<u64>() <= self.has;
+                if fits { Ok((number, bytes)) } else { Err("CUDA error: out of memory\nat some line") }
             };
-            let number = self.pool.free(bytes, &self.budget, |ended| ended.get(), lock)?;
-            assert!(self.pool.buffer(number).is_some_and(|size| *size >= bytes));
+            let buffer = self.pool.take(bytes, &self.budget, |ended| ended.get(), lock)?;
+            let (number, size) = *buffer.memory();
+            assert!(size >= bytes);
             let ended = Rc::new(Cell::new(false));
-            self.pool.use_buffer(number, Rc::clone(&ended));
+            self.pool.give_back(buffer, Some(Rc::clone(&ended)));
             Some((number, ended))
         }
     }
@@ -191,6 +199,18 @@ mod tests {
         assert_eq!(machine.copy(4 * MIB).unwrap().0, first, "a buffer has a power of two");
         assert_eq!(*machine.asked.borrow(), [4 * MIB, 4 * MIB]);
         assert_eq!(machine.budget.take_notice(), None);
+    }
+
+    #[test]
+    fn a_buffer_that_is_taken_is_not_given_to_another() {
+        let mut machine = Machine::new(u64::MAX, u64::MAX);
+        let lock = |bytes: u64| Ok::<_, String>((0, bytes));
+        let taken = machine.pool.take(MIB, &machine.budget, |ended| ended.get(), lock).unwrap();
+        assert!(machine.pool.buffers.is_empty());
+        // Its copy could not begin.
+        machine.pool.give_back(taken, None);
+        assert_eq!(machine.copy(MIB).unwrap().0, 0, "it is free at once");
+        assert!(machine.asked.borrow().is_empty());
     }
 
     #[test]

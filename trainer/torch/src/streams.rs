@@ -1,24 +1,20 @@
 //! Copies between CPU and GPU while the GPU computes. [`CopyStream`] copies batches on a stream of its own, so that the
 //! next one is on its way while the GPU works on the present one; [`Reading`] copies results back. The host waits for
-//! neither. On the CPU, both are the tensor itself.
+//! neither, and another thread may receive what one has begun. On the CPU, both are the tensor itself.
 
 #![expect(unsafe_code, reason = "calls the shim's functions for streams and events")]
 
-use std::cell::RefCell;
 use std::ptr::{self, NonNull};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tch::{Device, Kind, Tensor};
 
 use crate::error::{Error, Result};
 use crate::ffi;
-use crate::page_locked::{Pool, budget};
+use crate::page_locked::{Buffer, Pool, budget};
 
-thread_local! {
-    /// The page-locked memory of the copies that this thread begins. Events belong to a thread, so pools do, too; their
-    /// sum is bounded in the process.
-    static POOL: RefCell<Pool<Tensor, Rc<Event>>> = const { RefCell::new(Pool::new()) };
-}
+/// The page-locked memory for copies of this process. It outlives the threads that begin copies.
+static POOL: Mutex<Pool<Tensor, Arc<Event>>> = Mutex::new(Pool::new());
 
 /// A stream for copies to one device.
 #[derive(Debug)]
@@ -33,7 +29,7 @@ pub struct CopyStream {
 #[must_use = "the copy can be used after `arrive`"]
 pub struct Copying {
     tensor: Tensor,
-    done: Option<Rc<Event>>,
+    done: Option<Arc<Event>>,
 }
 
 /// Values that may still be on their way to the CPU.
@@ -46,6 +42,11 @@ pub struct Reading {
 /// The moment at which a stream has done what it was given before.
 #[derive(Debug)]
 pub(crate) struct Event(pub(crate) NonNull<ffi::Event>);
+
+// SAFETY: this value owns the event, and CUDA lets any thread ask for an event, wait for it and free it.
+unsafe impl Send for Event {}
+// SAFETY: asking and waiting change nothing in the event, and CUDA allows both from several threads at once.
+unsafe impl Sync for Event {}
 
 impl CopyStream {
     /// A stream for copies to `device`.
@@ -85,39 +86,57 @@ impl CopyStream {
             let tensor = Tensor::f_from_data_size(bytes, shape, Kind::Uint8).map_err(tch)?;
             return Ok(Copying { tensor, done: None });
         };
-        let (pinned, slot) = page_locked(bytes, shape).map_err(tch)?;
+        let (source, buffer) = page_locked(bytes, shape).map_err(tch)?;
         let (mut copy, mut done) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: stream and tensor are alive during the call, and the out pointers are local. The pool keeps
         // page-locked memory, and libtorch has copied other memory when it returns.
         let status = unsafe {
-            ffi::tcht_copy_stream_copy(stream.as_ptr(), ffi::pointer(&pinned), &raw mut copy, &raw mut done)
+            ffi::tcht_copy_stream_copy(stream.as_ptr(), ffi::pointer(&source), &raw mut copy, &raw mut done)
         };
-        ffi::check(status, action)?;
+        let begun = ffi::check(status, action);
+        let done = NonNull::new(done).map(|done| Arc::new(Event(done)));
+        if let Some(buffer) = buffer {
+            pool().give_back(buffer, done.clone());
+        }
+        begun?;
         // SAFETY: on success the shim allocated a tensor handle, and we are its only owner.
         let tensor = unsafe { Tensor::from_ptr(copy.cast()) };
-        let done = NonNull::new(done).map(|done| Rc::new(Event(done)));
-        if let (Some(slot), Some(done)) = (slot, &done) {
-            POOL.with_borrow_mut(|pool| pool.use_buffer(slot, Rc::clone(done)));
-        }
         Ok(Copying { tensor, done })
     }
 }
 
-/// A copy of the bytes in page-locked memory, with its number in the pool; or in other memory if there is no more of it.
+fn pool() -> std::sync::MutexGuard<'static, Pool<Tensor, Arc<Event>>> {
+    // A panic cannot leave the pool in an invalid state.
+    POOL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Page-locked memory as it is in the pool.
+type PageLocked = Buffer<Tensor, Arc<Event>>;
+
+/// A copy of the bytes in page-locked memory, with its buffer of the pool; or in other memory if there is no more of it.
 /// The shape has as many elements.
-fn page_locked(bytes: &[u8], shape: &[i64]) -> std::result::Result<(Tensor, Option<usize>), tch::TchError> {
+fn page_locked(
+    bytes: &[u8],
+    shape: &[i64],
+) -> std::result::Result<(Tensor, Option<PageLocked>), tch::TchError> {
     let strides: Vec<i64> = (1..=shape.len()).map(|from| shape[from..].iter().product()).collect();
     // SAFETY: the bytes outlive the tensor, which ends here and is only read.
     let borrowed = unsafe { Tensor::f_from_blob(bytes.as_ptr(), shape, &strides, Kind::Uint8, Device::Cpu) }?;
-    let has_ended = |done: &Rc<Event>| done.is_done().unwrap_or(false);
-    let found = POOL.with_borrow_mut(|pool| {
-        let slot = pool.free(bytes.len() as u64, budget(), has_ended, lock)?;
-        Some((slot, pool.buffer(slot)?.shallow_clone()))
-    });
-    let Some((slot, buffer)) = found else { return Ok((copied(&borrowed)?, None)) };
-    let mut part = buffer.f_narrow(0, 0, bytes.len() as i64)?.f_view(shape)?;
-    part.f_copy_(&borrowed)?;
-    Ok((part, Some(slot)))
+    let has_ended = |done: &Arc<Event>| done.is_done().unwrap_or(false);
+    let taken = pool().take(bytes.len() as u64, budget(), has_ended, lock);
+    let Some(buffer) = taken else { return Ok((copied(&borrowed)?, None)) };
+    let copy = || {
+        let mut part = buffer.memory().f_narrow(0, 0, bytes.len() as i64)?.f_view(shape)?;
+        part.f_copy_(&borrowed)?;
+        Ok(part)
+    };
+    match copy() {
+        Ok(part) => Ok((part, Some(buffer))),
+        Err(error) => {
+            pool().give_back(buffer, None);
+            Err(error)
+        }
+    }
 }
 
 /// Allocates page-locked memory. A refusal leaves no error in CUDA.
@@ -187,9 +206,11 @@ impl Reading {
     /// # Errors
     /// If the GPU has failed.
     pub fn finish(self) -> Result<Tensor> {
-        if let Some(Event(done)) = &self.done {
+        if let Some(done) = &self.done
+            && !done.is_done()?
+        {
             // SAFETY: the event is alive during the call.
-            let status = unsafe { ffi::tcht_event_wait(done.as_ptr()) };
+            let status = unsafe { ffi::tcht_event_wait(done.0.as_ptr()) };
             ffi::check(status, || "reading values".to_owned())?;
         }
         Ok(self.tensor)

@@ -2,7 +2,7 @@
 //! not written again, and the host waits for nothing.
 
 use tch::{Device, Kind, Tensor};
-use tch_train::{CopyStream, Moment, Reading};
+use tch_train::{CopyStream, Copying, Moment, Reading};
 
 use crate::compare::{device, random};
 use crate::host_waits::waits_in;
@@ -76,9 +76,27 @@ fn neither_direction_waits_for_the_device() {
         let copy = stream.copy_bytes(&source, &[BYTES as i64]).unwrap();
         let _copy = copy.arrive().unwrap();
         let reading = Reading::begin(&sum).unwrap();
-        let _arrived = reading.has_arrived().unwrap();
+        while !reading.has_arrived().unwrap() {
+            std::thread::yield_now();
+        }
+        // The values are there.
+        let _sum = reading.finish().unwrap();
     });
     assert_eq!(waits, 0);
+}
+
+#[test]
+fn what_one_thread_begins_arrives_in_another() {
+    let shape = [BYTES as i64];
+    let copies: Vec<Copying> = std::thread::scope(|scope| {
+        let begin = |number| move || CopyStream::new(device())?.copy_bytes(&bytes(number), &shape);
+        let threads = [1, 2, 3, 4].map(|number| scope.spawn(begin(number)));
+        threads.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect()
+    });
+    for (copy, number) in copies.into_iter().zip(1..) {
+        let copy = copy.arrive().unwrap().to_device(Device::Cpu);
+        assert!(Vec::<u8>::try_from(copy).unwrap() == bytes(number), "copy {number}");
+    }
 }
 
 #[test]
