@@ -25,7 +25,7 @@ pub use self::optimizer::Optimizer;
 use self::replicas::Replicas;
 pub(crate) use self::scale::scaler_of;
 use crate::error::TrainError;
-use crate::loss::{DetectionLoss, LossOutput, LossSettings};
+use crate::loss::{Assigned, DetectionLoss, LossOutput, LossSettings};
 use crate::model::Model;
 use crate::precision::in_precision;
 use crate::tensor_io::{fill, tensor_data};
@@ -137,8 +137,8 @@ impl Learner {
     /// # Errors
     /// When memory runs out, or a peer is lost while SyncBatchNorm exchanges statistics.
     pub fn accumulate(&mut self, images: &Tensor, targets: &[[f32; 6]]) -> Result<Tensor, TrainError> {
-        let heads = self.heads(images)?;
-        let LossOutput { total, items } = self.loss_of(&heads, targets)?;
+        let (heads, assigned) = self.heads_meanwhile_assign(images, targets)?;
+        let LossOutput { total, items } = self.loss_assigned(&heads, targets, assigned)?;
         drop(heads);
         let total = self.scaled(total)?;
         match &mut self.parallel {
@@ -155,8 +155,11 @@ impl Learner {
     /// # Errors
     /// When memory runs out, or a peer is lost.
     pub fn backward(&mut self, images: &Tensor, targets: &[[f32; 6]]) -> Result<Tensor, TrainError> {
-        let heads = self.forward(images)?;
-        let loss = self.loss_of(&heads, targets)?;
+        if let Some(parallel) = &mut self.parallel {
+            parallel.before_forward()?;
+        }
+        let (heads, assigned) = self.heads_meanwhile_assign(images, targets)?;
+        let loss = self.loss_assigned(&heads, targets, assigned)?;
         drop(heads);
         self.add_gradients(&loss)?;
         Ok(loss.items)
@@ -180,12 +183,45 @@ impl Learner {
         }
     }
 
+    /// The heads of a batch, and what its targets are assigned to. A GPU's work is launched by this thread while another
+    /// assigns, because a small model is done nearly as soon as all of it is launched. On the CPU, which computes
+    /// meanwhile, the loss assigns.
+    fn heads_meanwhile_assign(
+        &self,
+        images: &Tensor,
+        targets: &[[f32; 6]],
+    ) -> Result<(Vec<Tensor>, Option<Assigned>), TrainError> {
+        if !images.device().is_cuda() {
+            return Ok((self.heads(images)?, None));
+        }
+        let (assigner, grids) = (self.loss.assigner(), self.model.head_sizes(images));
+        std::thread::scope(|scope| {
+            let assign = move || assigner.assign(targets, grids);
+            // If the system refuses the thread, the loss assigns.
+            let thread =
+                std::thread::Builder::new().name("assign".to_owned()).spawn_scoped(scope, assign).ok();
+            let heads = self.heads(images)?;
+            Ok((heads, thread.and_then(|thread| thread.join().ok())))
+        })
+    }
+
+    fn loss_assigned(
+        &self,
+        heads: &[Tensor],
+        targets: &[[f32; 6]],
+        assigned: Option<Assigned>,
+    ) -> Result<LossOutput, TrainError> {
+        in_precision(self.precision, self.model.device(), || {
+            self.loss.compute_assigned(heads, targets, assigned)
+        })
+    }
+
     /// The second third of [`Self::backward`]: the loss of these heads.
     ///
     /// # Errors
     /// When the heads do not fit the model, or memory runs out.
     pub fn loss_of(&self, heads: &[Tensor], targets: &[[f32; 6]]) -> Result<LossOutput, TrainError> {
-        in_precision(self.precision, self.model.device(), || self.loss.compute(heads, targets))
+        self.loss_assigned(heads, targets, None)
     }
 
     /// A loss with the scale of float16, if there is one.

@@ -4,6 +4,7 @@
 //! host never waits for the device.
 
 pub mod assign;
+mod assigned;
 mod class_loss;
 mod cross_entropy;
 mod iou;
@@ -19,6 +20,7 @@ pub use settings::LossSettings;
 
 use crate::error::TrainError;
 use assign::AnchorSize;
+pub(crate) use assigned::{Assigned, Assigner};
 use class_loss::ClassLoss;
 use matched::{BOX_COLUMNS, Matched};
 use objectness_loss::ObjectnessLoss;
@@ -26,7 +28,7 @@ use objectness_loss::ObjectnessLoss;
 /// The loss of one model.
 #[derive(Debug)]
 pub struct DetectionLoss {
-    anchors: Vec<Vec<AnchorSize>>,
+    assigner: Assigner,
     classes: i64,
     settings: LossSettings,
     objectness: ObjectnessLoss,
@@ -61,8 +63,9 @@ impl DetectionLoss {
         };
         let flat = Vec::<f32>::try_from(anchors.f_to_kind(Kind::Float)?.f_reshape([-1])?)?;
         let sizes: Vec<AnchorSize> = flat.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
+        let anchors = sizes.chunks(per_level as usize).map(<[AnchorSize]>::to_vec).collect();
         Ok(Self {
-            anchors: sizes.chunks(per_level as usize).map(<[AnchorSize]>::to_vec).collect(),
+            assigner: Assigner { anchors, threshold: settings.anchor_threshold as f32 },
             classes: classes as i64,
             objectness: ObjectnessLoss::new(levels as usize, &settings, device)?,
             class: ClassLoss::new(classes as i64, &settings, device)?,
@@ -77,11 +80,29 @@ impl DetectionLoss {
     /// When the heads do not fit the model, when a target names an image outside the batch or a
     /// class that the model does not have, or when a tensor operation fails.
     pub fn compute(&self, heads: &[Tensor], targets: &[Target]) -> Result<LossOutput, TrainError> {
+        self.compute_assigned(heads, targets, None)
+    }
+
+    /// What assigns targets, for [`Self::compute_assigned`].
+    pub(crate) fn assigner(&self) -> &Assigner {
+        &self.assigner
+    }
+
+    /// As [`Self::compute`], with what these targets were assigned to meanwhile. It is made here if there is none, or if
+    /// it was made for heads of other sizes.
+    pub(crate) fn compute_assigned(
+        &self,
+        heads: &[Tensor],
+        targets: &[Target],
+        assigned: Option<Assigned>,
+    ) -> Result<LossOutput, TrainError> {
         let (batch, grids) = self.check_heads(heads)?;
         self.check_targets(targets, batch)?;
         let device = heads[0].device();
-        let threshold = self.settings.anchor_threshold as f32;
-        let matched = Matched::new(targets, &self.anchors, &grids, threshold, device)?;
+        let assigned = assigned
+            .filter(|assigned| assigned.grids == grids)
+            .unwrap_or_else(|| self.assigner.assign(targets, grids));
+        let matched = Matched::on(device, assigned)?;
 
         let zero = || Tensor::f_zeros([], (Kind::Float, device));
         let (box_loss, class_loss, overlaps) = if matched.is_empty() {
@@ -116,11 +137,12 @@ impl DetectionLoss {
                 && shape[1] == anchors.len() as i64
                 && shape[4] == BOX_COLUMNS + self.classes
         };
-        let levels = self.anchors.len();
-        if shapes.len() != levels || !shapes.iter().zip(&self.anchors).all(|(s, a)| fits(s, a)) {
+        let anchors = &self.assigner.anchors;
+        let levels = anchors.len();
+        if shapes.len() != levels || !shapes.iter().zip(anchors).all(|(s, a)| fits(s, a)) {
             return Err(TrainError::new(format!(
                 "heads of shapes {shapes:?} do not fit a loss with {levels} levels, {} anchors per level and {} classes",
-                self.anchors.first().map_or(0, Vec::len),
+                anchors.first().map_or(0, Vec::len),
                 self.classes,
             )));
         }
@@ -166,4 +188,26 @@ fn overlap(predictions: &Tensor, matched: &Matched) -> Result<Tensor, TrainError
     let center = doubled.f_narrow(1, 0, 2)?.f_sub_scalar(0.5)?;
     let size = doubled.f_narrow(1, 2, 2)?.f_square()?.f_mul(&matched.anchor_sizes()?)?;
     Ok(complete_iou(&center, &size, &matched.target_centers()?, &matched.target_sizes()?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_that_were_assigned_elsewhere_give_the_same_loss() {
+        let (device, float) = (Device::Cpu, Kind::Float);
+        let anchors = Tensor::from_slice(&[1.0_f32, 2.0, 3.0, 1.5, 2.0, 2.0, 4.0, 4.0]).view([2, 2, 2]);
+        let loss = DetectionLoss::new(&anchors, 3, LossSettings::NEUTRAL, device).unwrap();
+        let heads = [8, 4].map(|side| Tensor::ones([2, 2, side, side, 8], (float, device)));
+        let targets = [[0.0, 1.0, 0.3, 0.4, 0.2, 0.3], [1.0, 2.0, 0.6, 0.7, 0.5, 0.5]];
+        let want = loss.compute(&heads, &targets).unwrap().items;
+        // The second is for images of another size, and is not used.
+        for grids in [[[8, 8], [4, 4]], [[16, 16], [8, 8]]] {
+            let assigned = loss.assigner().assign(&targets, grids.to_vec());
+            let got = loss.compute_assigned(&heads, &targets, Some(assigned)).unwrap().items;
+            assert_eq!(got, want);
+        }
+        assert!(want.min().double_value(&[]) > 0.0, "{want}");
+    }
 }

@@ -177,6 +177,13 @@ impl Model {
         largest_stride(self.strides())
     }
 
+    /// The `[rows, columns]` of each head for these images, whose sides are multiples of the largest stride.
+    pub(crate) fn head_sizes(&self, images: &Tensor) -> Vec<[i64; 2]> {
+        let size = images.size();
+        let [.., height, width] = size.as_slice() else { return Vec::new() };
+        self.strides().iter().map(|&stride| [height, width].map(|side| side / stride as i64)).collect()
+    }
+
     /// The anchors, (levels, anchors, 2), in cells.
     ///
     /// # Errors
