@@ -69,7 +69,7 @@ fn an_observer_sees_each_image_and_can_stop() {
     let mut split = Split { samples, loader, group: None };
     let model = Model::new(&ModelSpec::load("yolov5n", 1, None).unwrap(), Device::Cpu).unwrap();
     let mut run = |observer: &mut StopAfter| {
-        let options = ValidateOptions::standard(false);
+        let options = ValidateOptions::standard(false, 2);
         validate(std::slice::from_ref(&model), &mut split, &["one".to_owned()], &options, None, observer)
             .unwrap()
     };
@@ -157,7 +157,7 @@ impl Scene {
         let samples = Arc::clone(&self.samples);
         let loader = ValLoader::new(Arc::clone(&samples), settings).unwrap();
         let mut split = Split { samples, loader, group: group.cloned() };
-        let mut options = ValidateOptions::standard(false);
+        let mut options = ValidateOptions::standard(false, 2);
         // An untrained model is confident of nothing.
         options.nms.conf_thres = 1e-6;
         options.keep_detections = true;

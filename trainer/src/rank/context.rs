@@ -54,6 +54,8 @@ pub struct Context {
     pub device: tch::Device,
     /// All devices of this rank, of which that is the first.
     pub devices: Devices,
+    /// Threads of the CPU that are this rank's share of the machine.
+    pub threads: usize,
     /// The ranks that work together; `None` for a single rank.
     pub group: Option<Rc<ProcessGroup>>,
     /// The memory for decoded images.

@@ -176,7 +176,7 @@ fn validated(half: bool, bounds: &Bounds) {
     const BATCH: usize = 3;
     let (cpu, scenes) = prepared();
     let exact = in_double(&cpu);
-    let options = ValidateOptions { half, ..ValidateOptions::standard(false) };
+    let options = ValidateOptions { half, ..ValidateOptions::standard(false, 2) };
     let samples = labeled(&exact, &scenes.samples, &options.nms);
     let want = reference_boxes::validate(&exact, &samples, BATCH, &options.nms);
     assert!(want.labels >= 8, "only {} labels", want.labels);

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tch::{Device, Tensor};
 use tch_train::host_waits;
+use yolo_data::loader::Recycler;
 use yolo_plan::bench_report::{Measurement, Rate, Source, StepPhases};
 use yolo_plan::run::TrainTask;
 use yolo_plan::schedule::{StepSettings, accumulate};
@@ -14,7 +15,7 @@ use super::stopwatch::Stopwatch;
 use super::stream::Stream;
 use crate::error::TrainError;
 use crate::learner::Learner;
-use crate::model::{Ahead, images_tensor};
+use crate::model::{Ahead, copied_ahead, images_tensor};
 use crate::rank::context::Context;
 use crate::synchronize::synchronize;
 use crate::training::{self, FastestAlgorithms};
@@ -35,7 +36,6 @@ pub(super) struct Steps {
     number: i64,
     last_update: i64,
     time: Duration,
-    ahead: Ahead,
     _fastest: FastestAlgorithms,
 }
 
@@ -55,8 +55,8 @@ impl Measured {
 }
 
 /// Where the batches of steps come from.
-enum Feed<'a> {
-    Files(&'a mut Stream),
+enum Feed<'a, 'b> {
+    Files(&'a mut Ahead<'b>, Recycler),
     OneBatch(Input),
 }
 
@@ -83,11 +83,10 @@ impl Steps {
             lr_other: 0.0,
             momentum: task.hyp.momentum,
         };
-        let ahead = Ahead::new(context.device)?;
         let fastest = FastestAlgorithms::of_steps(task)?;
         let device = context.device;
         let (number, last_update) = (0, 0);
-        Ok(Self { device, learner, settings, number, last_update, time, ahead, _fastest: fastest })
+        Ok(Self { device, learner, settings, number, last_update, time, _fastest: fastest })
     }
 
     /// Measures steps on batches of the loader, which has this many threads.
@@ -96,7 +95,7 @@ impl Steps {
         stream: &mut Stream,
         workers: usize,
     ) -> Result<Measurement, TrainError> {
-        let measured = self.measure(&mut Feed::Files(stream))?;
+        let measured = self.with_files(stream, |steps, feed| steps.measure(feed))?;
         Ok(measured.of(Source::Files, Some(workers)))
     }
 
@@ -134,7 +133,19 @@ impl Steps {
         stream: &mut Stream,
         rounds: usize,
     ) -> Result<Vec<Rate>, TrainError> {
-        self.rounds(context, &mut Feed::Files(stream), rounds)
+        self.with_files(stream, |steps, feed| steps.rounds(context, feed, rounds))
+    }
+
+    /// Calls `work` with the batches of a loader, which are copied ahead as training does.
+    fn with_files<T>(
+        &mut self,
+        stream: &mut Stream,
+        work: impl FnOnce(&mut Self, &mut Feed<'_, '_>) -> Result<T, TrainError>,
+    ) -> Result<T, TrainError> {
+        let recycler = stream.recycler();
+        copied_ahead(self.device, std::iter::repeat_with(|| stream.batch()), |ahead| {
+            work(self, &mut Feed::Files(ahead, recycler))
+        })
     }
 
     /// As [`Self::on_files_together`], on one batch of this many images on each device.
@@ -157,7 +168,7 @@ impl Steps {
     fn rounds(
         &mut self,
         context: &Context,
-        feed: &mut Feed<'_>,
+        feed: &mut Feed<'_, '_>,
         rounds: usize,
     ) -> Result<Vec<Rate>, TrainError> {
         let mut meter = training::Meter::default();
@@ -189,7 +200,7 @@ impl Steps {
     fn warm_up_together(
         &mut self,
         context: &Context,
-        feed: &mut Feed<'_>,
+        feed: &mut Feed<'_, '_>,
         meter: &mut training::Meter,
     ) -> Result<f64, TrainError> {
         let steady = self.settings;
@@ -208,7 +219,7 @@ impl Steps {
         Ok(seconds)
     }
 
-    fn measure(&mut self, feed: &mut Feed<'_>) -> Result<Measured, TrainError> {
+    fn measure(&mut self, feed: &mut Feed<'_, '_>) -> Result<Measured, TrainError> {
         let steady = self.settings;
         // Each step of the warm-up updates the weights, so that the optimizer allocates its memory.
         self.settings.accumulate = 1;
@@ -238,12 +249,11 @@ impl Steps {
     }
 
     /// One step as training makes it, with its running mean of the losses. Returns the images.
-    fn step(&mut self, feed: &mut Feed<'_>, meter: &mut training::Meter) -> Result<usize, TrainError> {
-        let Input { images, targets } = feed.next(&mut self.ahead, &mut || ())?;
+    fn step(&mut self, feed: &mut Feed<'_, '_>, meter: &mut training::Meter) -> Result<usize, TrainError> {
+        let Input { images, targets } = feed.next(&mut || ())?;
         self.number += 1;
         let items =
             self.learner.step(&images, &targets, &self.settings, self.number, &mut self.last_update)?;
-        feed.prepare(&mut self.ahead);
         let count = images.size()[0] as usize;
         meter.add(&items, count)?;
         // Training reads the losses this often.
@@ -257,7 +267,11 @@ impl Steps {
     }
 
     /// The part of the time of steps in which the CPU launches them. Each begins on an idle device.
-    fn launch_share(&mut self, feed: &mut Feed<'_>, meter: &mut training::Meter) -> Result<f64, TrainError> {
+    fn launch_share(
+        &mut self,
+        feed: &mut Feed<'_, '_>,
+        meter: &mut training::Meter,
+    ) -> Result<f64, TrainError> {
         let (mut launching, mut whole) = (0.0, 0.0);
         let began = Instant::now();
         let mut steps = 0;
@@ -275,13 +289,13 @@ impl Steps {
 
     /// The shares of the phases of a step. Every phase ends with a wait for the device, so the steps
     /// are slower than those of [`Self::measure`].
-    fn phases(&mut self, feed: &mut Feed<'_>) -> Result<StepPhases, TrainError> {
+    fn phases(&mut self, feed: &mut Feed<'_, '_>) -> Result<StepPhases, TrainError> {
         let mut sums = StepPhases::default();
         let mut watch = Stopwatch::start(self.device);
         let began = Instant::now();
         let mut steps = 0;
         while steps < PHASE_STEPS || began.elapsed() < self.time / PHASE_PART {
-            let Input { images, targets } = feed.next(&mut self.ahead, &mut || sums.wait += watch.lap())?;
+            let Input { images, targets } = feed.next(&mut || sums.wait += watch.lap())?;
             sums.copy += watch.lap();
             let heads = self.learner.forward(&images)?;
             sums.forward += watch.lap();
@@ -308,27 +322,19 @@ fn steps_of_round(time: f64, step: f64, accumulate: usize) -> usize {
     fit.div_ceil(accumulate).max(1) * accumulate
 }
 
-impl Feed<'_> {
-    /// The next batch on the device. `loaded` is called when the loader has returned it, before it is
-    /// copied.
-    fn next(&mut self, ahead: &mut Ahead, loaded: &mut dyn FnMut()) -> Result<Input, TrainError> {
+impl Feed<'_, '_> {
+    /// The next batch on the device. `taken` is called when it is there, before the device may use it.
+    fn next(&mut self, taken: &mut dyn FnMut()) -> Result<Input, TrainError> {
         match self {
-            Self::Files(stream) => {
-                let next = ahead.next(&mut std::iter::repeat_with(|| stream.batch()), loaded)?;
-                let (batch, images) = next.ok_or_else(|| TrainError::new("the loader has ended"))?;
-                stream.recycle(batch.pixels);
+            Self::Files(ahead, recycler) => {
+                let (batch, images) =
+                    ahead.next(taken)?.ok_or_else(|| TrainError::new("the loader has ended"))?;
+                recycler.give(batch.pixels);
                 Ok(Input { images, targets: batch.targets })
             }
             Self::OneBatch(Input { images, targets }) => {
                 Ok(Input { images: images.shallow_clone(), targets: targets.clone() })
             }
-        }
-    }
-
-    /// Begins to copy the next batch while the device computes, as training does.
-    fn prepare(&mut self, ahead: &mut Ahead) {
-        if let Self::Files(stream) = self {
-            ahead.prepare(&mut std::iter::repeat_with(|| stream.batch()));
         }
     }
 }

@@ -50,6 +50,11 @@ impl Stream {
         self.recycler.give(pixels);
     }
 
+    /// Takes the buffers of used batches while the batches are in use elsewhere.
+    pub(super) fn recycler(&self) -> Recycler {
+        self.recycler.clone()
+    }
+
     /// The time that the loader's threads have worked.
     pub(super) fn work(&self) -> Work {
         self.loader.work()

@@ -26,24 +26,25 @@ pub(super) fn measure(
     split: &mut Split,
 ) -> Result<Measurement, TrainError> {
     let names = &task.data.names;
-    let options = ValidateOptions::standard(task.single_cls);
-    let mut pass = |follower: &mut Follower| {
-        validate(std::slice::from_ref(model), split, names, &options, None, follower).map(|_| follower.images)
+    let options = ValidateOptions::standard(task.single_cls, context.threads);
+    let mut pass = |follower: &mut Follower, options: &ValidateOptions| {
+        validate(std::slice::from_ref(model), split, names, options, None, follower).map(|_| follower.images)
     };
     context.reporter.phase("loading validation images for the first time");
-    pass(&mut Follower::until(Instant::now() + time))?;
+    pass(&mut Follower::until(Instant::now() + time), &options)?;
 
     context.reporter.phase("measuring validation");
     let began = Instant::now();
     let mut images = 0;
     while began.elapsed() < time {
-        images += pass(&mut Follower::until(began + time))?;
+        images += pass(&mut Follower::until(began + time), &options)?;
     }
     let rate = Rate::since(began, images);
 
     let timed = Some((Stopwatch::start(context.device), ValPhases::default()));
     let mut follower = Follower { timed, ..Follower::until(Instant::now() + time / PHASE_PART) };
-    pass(&mut follower)?;
+    // The phases of each batch alone.
+    pass(&mut follower, &ValidateOptions { overlap: false, ..options.clone() })?;
     let phases = follower.timed.map(|(_, sums)| sums.shares()).unwrap_or_default();
     Ok(Measurement::Validation { rate, phases })
 }
@@ -58,7 +59,7 @@ pub(super) fn measure_together(
     split: &mut Split,
 ) -> Result<Vec<Rate>, TrainError> {
     let names = &task.training.data.names;
-    let options = ValidateOptions::standard(task.training.single_cls);
+    let options = ValidateOptions::standard(task.training.single_cls, context.threads);
     let mut pass = || {
         context.barrier()?;
         let began = Instant::now();

@@ -9,7 +9,7 @@ use yolo_plan::run::TrainTask;
 
 use super::training::Training;
 use crate::error::TrainError;
-use crate::model::Ahead;
+use crate::model::copied_ahead;
 use crate::report::{PICTURED, draw_targets};
 use crate::training::{Diverged, EpochLosses, FastestAlgorithms, Meter, multi_scale};
 
@@ -27,39 +27,35 @@ impl Training<'_> {
         let mut loader = self.loader.take().ok_or_else(|| TrainError::new("the loader is in use"))?;
         let recycler = loader.recycler();
         let (batches, sampler) = (loader.batches_per_epoch(), loader.sampler().clone());
-        let mut interrupted = false;
         let _fastest = FastestAlgorithms::of_steps(self.task)?;
-        let mut ahead = Ahead::new(self.context.device)?;
         let mut waiting = None;
         let doing = format!("training epoch {} of {}", number + 1, self.task.epochs);
         self.context.reporter.begin_steps(&doing, number, first, batches);
-        let mut loaded = loader.epoch(number as u64, first);
-        for index in first.. {
-            let computing = &mut || self.context.reporter.stage(Stage::Computing);
-            let Some((batch, images)) = ahead.next(&mut loaded, computing)? else { break };
-            let items = self.step((number, index, batches), images, &batch)?;
-            // The device works on this step meanwhile.
-            self.context.reporter.stage(Stage::Loading);
-            ahead.prepare(&mut loaded);
-            self.context.warn_of_slow_copies();
-            self.context.reporter.stage(Stage::Computing);
-            meter.add(&items, sampler.global(index).len())?;
-            self.progress.batches_done = index + 1;
-            if self.context.is_main() {
-                self.show((number, index, batches), &batch, &mut meter, &mut waiting)?;
+        let loaded = loader.epoch(number as u64, first);
+        let interrupted = copied_ahead(self.context.device, loaded, |ahead| {
+            for index in first.. {
+                let computing = &mut || self.context.reporter.stage(Stage::Computing);
+                let Some((batch, images)) = ahead.next(computing)? else { break };
+                let items = self.step((number, index, batches), images, &batch)?;
+                self.context.warn_of_slow_copies();
+                meter.add(&items, sampler.global(index).len())?;
+                self.progress.batches_done = index + 1;
+                if self.context.is_main() {
+                    self.show((number, index, batches), &batch, &mut meter, &mut waiting)?;
+                }
+                let images = sampler.local(index).len();
+                recycler.give(batch.pixels);
+                self.context.reporter.stage(Stage::Exchanging);
+                let interrupted = self.context.any_asked_to_stop()?;
+                self.context.reporter.step_done(images);
+                if interrupted {
+                    return Ok(true);
+                }
             }
-            let images = sampler.local(index).len();
-            recycler.give(batch.pixels);
-            self.context.reporter.stage(Stage::Exchanging);
-            interrupted = self.context.any_asked_to_stop()?;
-            self.context.reporter.step_done(images);
-            if interrupted {
-                break;
-            }
-        }
+            Ok(false)
+        })?;
         // The report of the run would otherwise lack what was done since the last heartbeat.
         self.context.reporter.send(&Event::Alive { progress: self.context.reporter.progress() });
-        drop(loaded);
         loader.take_warnings().into_iter().for_each(|message| self.context.reporter.warning(message));
         self.loader = Some(loader);
         let losses = meter.losses.take_all()?;

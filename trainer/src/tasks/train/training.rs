@@ -67,7 +67,8 @@ impl Training<'_> {
             return Err(TrainError::new("this rank has no averaged weights to validate"));
         };
         let half = self.validates_half();
-        let options = ValidateOptions { half, ..ValidateOptions::standard(self.task.single_cls) };
+        let options =
+            ValidateOptions { half, ..ValidateOptions::standard(self.task.single_cls, self.context.threads) };
         // A copy: YOLOv5 rounds the averaged weights themselves, which then keep less of each step.
         let copy = if half { Some(model.fused_half()?) } else { None };
         let model = copy.as_ref().unwrap_or(model);
@@ -93,7 +94,7 @@ impl Training<'_> {
         model: &Model,
         on_image: &mut dyn FnMut(&ImageResult<'_>) -> Result<(), TrainError>,
     ) -> Result<Option<Validation>, TrainError> {
-        let mut options = ValidateOptions::standard(self.task.single_cls);
+        let mut options = ValidateOptions::standard(self.task.single_cls, self.context.threads);
         options.half = self.validates_half();
         if self.task.data.is_coco() {
             options.nms.iou_thres = COCO_IOU;

@@ -20,12 +20,14 @@ pub struct ValidateOptions {
     /// Suppression of a batch runs while the network computes the next one. Without it, the times of both are those of
     /// each alone.
     pub overlap: bool,
+    /// Threads for suppression and the comparison with the labels.
+    pub threads: usize,
 }
 
 impl ValidateOptions {
     /// The options of YOLOv5's validation (spec §9): confidence 0.001, IoU 0.6, several classes per
     /// box, 300 detections per image.
-    pub fn standard(single_cls: bool) -> Self {
+    pub fn standard(single_cls: bool, threads: usize) -> Self {
         Self {
             nms: NmsSettings {
                 conf_thres: 0.001,
@@ -41,6 +43,7 @@ impl ValidateOptions {
             hybrid: false,
             keep_detections: false,
             overlap: true,
+            threads,
         }
     }
 }

@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn several_threads_give_what_one_gives() {
         let run = |threads: usize| {
-            let options = ValidateOptions::standard(false);
+            let options = ValidateOptions::standard(false, 2);
             let post_processing = PostProcessing::start(threads, CLASSES, &options).unwrap();
             let (batch, rows) = batch();
             let images = post_processing.begin(batch, rows).wait().unwrap().images;

@@ -343,7 +343,7 @@ impl Pass<'_> {
                 world: self.context.world,
             },
         )?;
-        let mut options = ValidateOptions::standard(self.task.single_cls);
+        let mut options = ValidateOptions::standard(self.task.single_cls, self.context.threads);
         options.nms.conf_thres = self.task.conf_thres as f32;
         options.nms.iou_thres = self.task.iou_thres;
         options.nms.max_det = self.task.max_det;

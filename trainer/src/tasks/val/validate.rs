@@ -18,7 +18,7 @@ use super::tally::{Tally, Validation};
 use crate::detection::{ImageResult, forward};
 use crate::error::TrainError;
 use crate::loss::DetectionLoss;
-use crate::model::{Ahead, Model};
+use crate::model::{Ahead, Model, copied_ahead, copied_in_turn};
 use crate::rank::context::Context;
 
 /// A split to validate on.
@@ -103,8 +103,7 @@ fn run_over(
     loss: Option<&DetectionLoss>,
     observer: &mut dyn Observer,
 ) -> Result<bool, TrainError> {
-    let threads = usize::try_from(tch::get_num_threads()).unwrap_or(1);
-    let post_processing = PostProcessing::start(threads, classes, options)?;
+    let post_processing = PostProcessing::start(options.threads, classes, options)?;
     let batches = split.loader.batches();
     let numbers: Vec<usize> = (0..batches).map(|index| split.loader.number(index)).collect();
     let mut results = Results {
@@ -117,52 +116,46 @@ fn run_over(
     };
     let mut in_work: Option<(usize, Pending)> = None;
     let device = models.first().map_or(Device::Cpu, Model::device);
-    let mut ahead = Ahead::new(device)?;
-    let mut loaded = split.loader.iter();
-    for number in numbers {
-        let mut began = Instant::now();
-        let taken = &mut || {
-            observer.stage_done(Stage::Load);
-            began = Instant::now();
-        };
-        let Some((batch, images)) = ahead.next(&mut loaded, taken)? else { break };
-        let input = if options.half { images.f_to_kind(Kind::Half)? } else { images };
-        observer.stage_done(Stage::Preprocess);
-        let (prepared, begun) = (Instant::now(), Moment::of(device).ok());
-        let outputs = forward(models, &input, options.augment)?;
-        if let (Some(loss), Some(heads)) = (loss, &outputs.heads) {
-            let items = no_grad(|| loss.compute(&in_float(heads)?, &batch.targets))?.items;
-            results.tally.add_losses(number, &items)?;
-        }
-        let computed = Moment::of(device).ok();
-        let mut waited = Duration::ZERO;
-        if options.overlap {
+    let run = |ahead: &mut Ahead<'_>| {
+        for number in numbers {
+            let mut began = Instant::now();
+            let taken = &mut || {
+                observer.stage_done(Stage::Load);
+                began = Instant::now();
+            };
+            let Some((batch, images)) = ahead.next(taken)? else { break };
+            let input = if options.half { images.f_to_kind(Kind::Half)? } else { images };
+            observer.stage_done(Stage::Preprocess);
+            let (prepared, begun) = (Instant::now(), Moment::of(device).ok());
+            let outputs = forward(models, &input, options.augment)?;
+            if let (Some(loss), Some(heads)) = (loss, &outputs.heads) {
+                let items = no_grad(|| loss.compute(&in_float(heads)?, &batch.targets))?.items;
+                results.tally.add_losses(number, &items)?;
+            }
+            let computed = Moment::of(device).ok();
+            let rows = outputs.rows(options.nms.conf_thres)?;
             observer.stage_done(Stage::Inference);
-            let before = Instant::now();
-            // Before the rows, for which the host waits.
-            ahead.prepare(&mut loaded);
-            waited = before.elapsed();
-            observer.stage_done(Stage::Load);
+            // A GPU begins later than the host asks it to, so its own clock tells.
+            let of_gpu = begun.zip(computed).and_then(|(begun, computed)| begun.until(&computed).ok());
+            let inference = of_gpu.unwrap_or_else(|| prepared.elapsed());
+            results.tally.add_times([prepared - began, inference, Duration::ZERO]);
+            let pending = post_processing.begin(batch, rows);
+            let finished =
+                if options.overlap { in_work.replace((number, pending)) } else { Some((number, pending)) };
+            if let Some((number, pending)) = finished
+                && !results.add(number, pending, observer)?
+            {
+                return Ok(false);
+            }
         }
-        let rows = outputs.rows(options.nms.conf_thres)?;
-        observer.stage_done(Stage::Inference);
-        // A GPU computes while the host waits for the loader, so its own clock tells. The CPU does not wait here.
-        let of_gpu = begun.zip(computed).and_then(|(begun, computed)| begun.until(&computed).ok());
-        let inference = of_gpu.unwrap_or_else(|| prepared.elapsed().saturating_sub(waited));
-        results.tally.add_times([prepared - began, inference, Duration::ZERO]);
-        let pending = post_processing.begin(batch, rows);
-        let finished =
-            if options.overlap { in_work.replace((number, pending)) } else { Some((number, pending)) };
-        if let Some((number, pending)) = finished
-            && !results.add(number, pending, observer)?
-        {
-            return Ok(false);
+        match in_work {
+            Some((number, pending)) => results.add(number, pending, observer),
+            None => Ok(true),
         }
-    }
-    match in_work {
-        Some((number, pending)) => results.add(number, pending, observer),
-        None => Ok(true),
-    }
+    };
+    let loaded = split.loader.iter();
+    // Times of the stages would otherwise lack what the thread does.
+    if options.overlap { copied_ahead(device, loaded, run) } else { copied_in_turn(device, loaded, run) }
 }
 
 /// The heads in single precision, in which losses are computed.
