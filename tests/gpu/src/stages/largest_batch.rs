@@ -47,8 +47,9 @@ pub(super) fn find(stage: &mut StageRun<'_>, time: Duration) -> Result<Search, S
 /// Whether a step with this batch fits; `None` if the trial failed for another reason.
 fn trial(stage: &mut StageRun<'_>, batch: u32) -> Result<Option<bool>, Stop> {
     let size = stage.session.scale.of(640, 64);
-    let ended =
-        stage.run(bench::invocation(stage.session, MODEL, size, batch, 1, "--synthetic --precision fp32"))?;
+    // The GPU is asked, and not the estimate of the preflight checks.
+    let options = "--synthetic --precision fp32 --no-preflight";
+    let ended = stage.run(bench::invocation(stage.session, MODEL, size, batch, 1, options))?;
     if ended.succeeded() || bench::ran_out_of_memory(&ended) {
         return Ok(Some(ended.succeeded()));
     }
