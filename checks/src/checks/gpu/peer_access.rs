@@ -29,9 +29,13 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// Whether a card with this name is connected by NVLink.
-pub(in crate::checks) fn is_nvlinked(name: &str) -> bool {
-    NVLINKED.iter().any(|word| name.contains(word))
+/// Whether a card communicates through NVLink. Its name tells whether it is made for that; in some servers and virtual
+/// machines such cards have no active link, and communicate over PCIe.
+pub(in crate::checks) fn is_nvlinked(gpu: &Gpu) -> bool {
+    let is_made_for_it = gpu.name().is_ok_and(|name| NVLINKED.iter().any(|word| name.contains(word)));
+    // Instances of a card use no links, but do not communicate over PCIe either.
+    let is_divided = gpu.mig() == Ok(true);
+    is_made_for_it && (is_divided || gpu.nvlinks().map_or(true, |links| links.contains(&true)))
 }
 
 fn run(host: &Host, intent: &Intent) -> Answer {
@@ -131,7 +135,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         );
         return Ok(vec![finding("gpu.peer-fault", title, status)]);
     }
-    let has_nvlink = names.iter().any(|name| is_nvlinked(name));
+    let has_nvlink = gpus.iter().any(is_nvlinked);
     if has_nvlink || names.iter().any(|name| name.contains("GeForce")) {
         return Ok(Vec::new());
     }
