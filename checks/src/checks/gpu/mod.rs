@@ -34,6 +34,7 @@ mod uvm_closed;
 mod virtual_gpu;
 mod visible_devices;
 mod windows_host;
+mod xid_before;
 
 use super::Check;
 pub(in crate::checks) use run_gpus::{chosen, is_native_linux, is_of_grace};
@@ -44,6 +45,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &device_files::CHECK,
     &devices::CHECK,
     &lost::CHECK,
+    &xid_before::CHECK,
     &visible_devices::CHECK,
     &mixed::CHECK,
     &compute_mode::CHECK,
