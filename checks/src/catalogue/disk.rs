@@ -224,6 +224,19 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["nfs-slow-or-locks"],
     },
     Entry {
+        id: "disk.slow",
+        area: Area::Disk,
+        status: Status::Info,
+        title: "The data set is on a slow disk",
+        cause: "each epoch reads every image again in another order; a hard disk reads about a hundred small files a second, and a \
+                GPU trains on several hundred images",
+        remedy: Some(
+            "copy the data set to an SSD, or reduce the images to the size at which they are trained, so that they fit into memory",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "disk.labels-read-only",
         area: Area::Disk,
         status: Status::Info,

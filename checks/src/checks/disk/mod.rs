@@ -13,10 +13,13 @@ mod labels;
 mod lustre;
 mod make_room;
 mod new_folders;
+mod other_yaml;
 mod own_folders;
 mod quota;
 mod remote;
 mod room;
+mod root_squash;
+mod slow;
 mod space;
 mod temporary;
 mod unfinished;
@@ -36,6 +39,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &images::CHECK,
     &failing::CHECK,
     &filesystem::CHECK,
+    &slow::CHECK,
     &weights::CHECK,
     &own_folders::CHECK,
     &unfinished::CHECK,
