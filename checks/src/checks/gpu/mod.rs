@@ -1,5 +1,6 @@
 //! The driver and the GPUs.
 
+mod acs;
 mod compute_mode;
 mod confidential;
 mod device_files;

@@ -3,6 +3,7 @@
 
 use yolo_base::env::NCCL_P2P_DISABLE;
 
+use super::acs;
 use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState, pci_address, pci_addresses};
 use crate::finding::Finding;
@@ -144,6 +145,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             let title = "the IOMMU redirects traffic between GPUs, which can make the first exchange hang";
             finding("gpu.peer-redirected", title.to_owned(), status).seen(seen)
         })
+        .or_else(|| controlled(host, &gpus, status))
         .into_iter()
         .collect())
 }
@@ -223,6 +225,38 @@ fn fault(host: &Host, gpus: &[Gpu]) -> Option<String> {
     let mut lines = host.kernel_lines(&["IO_PAGE_FAULT", "DMAR: [DMA"]);
     lines.retain(|line| pci_addresses(line).any(|card| cards.contains(&card)));
     lines.into_iter().nth(SEVERAL - 1)
+}
+
+/// Bridges that redirect although there is no IOMMU, between cards at the same switch or at the same bridge of the CPU.
+fn controlled(host: &Host, gpus: &[Gpu], status: Status) -> Option<Finding> {
+    let near = ["PIX", "PXB", "PHB"];
+    let is_near = gpus.iter().enumerate().any(|(place, first)| {
+        gpus[place + 1..].iter().any(|second| {
+            host.gpu_link(first.index, second.index).is_ok_and(|link| near.contains(&link.as_str()))
+        })
+    });
+    if !is_near || !matches!(iommu(host), Iommu::Off) {
+        return None;
+    }
+    let bridges = acs::redirecting(host, gpus);
+    if bridges.is_empty() {
+        return None;
+    }
+    let title = "PCIe bridges send what the GPUs exchange up to the CPU (ACS), which is slow and can make the first exchange hang";
+    let found = finding("gpu.peer-redirected", title.to_owned(), status)
+        .seen(format!("ReqRedir+ in ACSCtl of {}", bridges.join(", ")))
+        .remedy(
+            "turn ACS off in the firmware, or with setpci, which lasts until the next restart; if a run hangs at its start, \
+             disable P2P (slower)",
+        );
+    if !host.is_own_machine() {
+        return Some(found);
+    }
+    Some(
+        bridges
+            .iter()
+            .fold(found, |found, bridge| found.command(format!("sudo setpci -s {bridge} ECAP_ACS+6.w=0000"))),
+    )
 }
 
 /// Levels of NCCL at which it uses direct traffic also between cards at different bridges of the CPU.
