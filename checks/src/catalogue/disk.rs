@@ -237,6 +237,18 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
+        id: "disk.ephemeral",
+        area: Area::Disk,
+        status: Status::Info,
+        title: "The results of a run are lost when the machine stops",
+        cause: "what is kept in memory is lost at the next restart, and takes memory from the run until then",
+        remedy: Some(
+            "name a folder on a disk that stays with `--project`, and continue an interrupted run from there with `--resume`",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "disk.labels-read-only",
         area: Area::Disk,
         status: Status::Info,

@@ -3,6 +3,7 @@
 mod dangling;
 mod data_set;
 mod dead_mount;
+mod ephemeral;
 mod failing;
 mod filesystem;
 mod images;
@@ -40,6 +41,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &failing::CHECK,
     &filesystem::CHECK,
     &slow::CHECK,
+    &ephemeral::CHECK,
     &weights::CHECK,
     &own_folders::CHECK,
     &unfinished::CHECK,
