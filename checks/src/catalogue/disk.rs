@@ -224,6 +224,31 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["nfs-slow-or-locks"],
     },
     Entry {
+        id: "disk.slow",
+        area: Area::Disk,
+        status: Status::Info,
+        title: "The data set is on a slow disk",
+        cause: "each epoch reads every image again in another order; a hard disk reads about a hundred small files a second, and a \
+                GPU trains on several hundred images",
+        remedy: Some(
+            "copy the data set to an SSD, or reduce the images to the size at which they are trained, so that they fit into memory",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "disk.ephemeral",
+        area: Area::Disk,
+        status: Status::Info,
+        title: "The results of a run are lost when the machine stops",
+        cause: "what is kept in memory is lost at the next restart, and takes memory from the run until then",
+        remedy: Some(
+            "name a folder on a disk that stays with `--project`, and continue an interrupted run from there with `--resume`",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "disk.labels-read-only",
         area: Area::Disk,
         status: Status::Info,

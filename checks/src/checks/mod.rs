@@ -32,8 +32,7 @@ use crate::remedies::variables_file::only_if_sourced;
 pub use check::{Answer, Check};
 pub(crate) use cores::cores;
 use cores::cores_of_machine;
-use network::{contains, master};
-pub(crate) use network::{leads_out, reaches_others};
+pub(crate) use network::{contains, leads_out, master, reaches_others};
 
 /// Enough threads for checks that wait for different commands to wait at the same time.
 const THREADS: usize = 8;

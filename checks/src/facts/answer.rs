@@ -169,6 +169,12 @@ pub struct Binary {
     /// The newest version of each kind that it needs, such as 2.28 of `GLIBC`.
     #[serde(default)]
     pub(in crate::facts) versions: BTreeMap<String, String>,
+    /// The newest version of each kind that it has itself, such as 5.0 of `GOMP`.
+    #[serde(default)]
+    pub(in crate::facts) defines: BTreeMap<String, String>,
+    /// The libraries that it is linked with.
+    #[serde(default)]
+    pub needed: Vec<String>,
 }
 
 /// A TCP socket that listens.

@@ -15,5 +15,10 @@ pub(crate) fn ask_for(job: Job, finding: Finding, count: usize) -> Finding {
         Job::Slurm => format!("sbatch --gres=gpu:{count} …"),
         Job::Pbs => format!("qsub -l select=1:ngpus={count} …"),
         Job::Lsf => format!("bsub -gpu num={count} …"),
+        // The resource has the name that the site gave it.
+        Job::GridEngine => format!("qsub -l gpu={count} …"),
+        Job::Condor => format!("condor_submit -append 'request_gpus = {count}' …"),
+        Job::Flux => format!("flux batch -n1 -g{count} …"),
+        Job::Oar => format!("oarsub -l gpu={count} …"),
     })
 }

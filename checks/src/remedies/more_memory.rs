@@ -20,6 +20,14 @@ pub(crate) fn raise(host: &Host, finding: &Finding, limit: &MemoryLimit, bytes: 
         Some(Job::Slurm) => finding.command(format!("sbatch --mem={wanted}G …")),
         Some(Job::Pbs) => finding.command(format!("qsub -l select=1:mem={wanted}gb …")),
         Some(Job::Lsf) => finding.command(format!("bsub -M {wanted}GB …")),
+        Some(Job::GridEngine) => finding.command(format!("qsub -l h_vmem={wanted}G …")),
+        Some(Job::Condor) => {
+            finding.command(format!("condor_submit -append 'request_memory = {wanted}GB' …"))
+        }
+        // The memory of a job is that of its cores or nodes.
+        Some(Job::Flux | Job::Oar) => {
+            finding.remedy("ask for more cores or a whole node, with which the job gets more memory")
+        }
         None => start_with(host, finding, Start::Memory(wanted)),
     })
 }

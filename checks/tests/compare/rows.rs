@@ -217,9 +217,14 @@ fn gpu_rows() -> Vec<Row> {
 fn network_rows() -> Vec<Row> {
     let interface =
         |name: &str| json!({ "interfaces": [{ "name": name, "up": true, "addresses": ["10.20.0.9/16"] }] });
+    let mtu = |mtu: &str| {
+        json!({ "interfaces": [{ "name": "eth0", "up": true, "addresses": ["10.20.0.9/16"] }],
+            "files": { "/sys/class/net/eth0/mtu": mtu } })
+    };
     let adapters = |names: &[&str]| json!({ "folders": { "/sys/class/infiniband": names } });
     vec![
         ("network", json!({}), interface("wlp3s0"), Status::Warning, "slower network"),
+        ("mtu", mtu("1500\n"), mtu("9000\n"), Status::Warning, "may be dropped"),
         ("network-interfaces", json!({}), interface("eno1"), Status::Info, "by address"),
         ("infiniband", adapters(&[]), adapters(&["mlx5_0"]), Status::Warning, "NCCL_IB_DISABLE=1"),
         (

@@ -32,6 +32,20 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["xid-109-154-gsp"],
     },
     Entry {
+        id: "gpu.xid-before-restart",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "A GPU failed before the last restart",
+        cause: "the driver logged a hardware or firmware error, after which the card does not work until the machine is \
+                restarted; the restart cleared the error, but not its cause, and a run can end in the same way",
+        remedy: Some(
+            "check the card's power cables (each plug on a cable of its own), its cooling and its seat in the slot; lower its \
+             power limit (`sudo nvidia-smi -pl`) to try, and continue the run with `yolo train --resume`",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "gpu.recovery-action",
         area: Area::Gpu,
         status: Status::Error,

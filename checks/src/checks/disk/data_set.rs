@@ -1,5 +1,6 @@
 //! Whether the run's data set has a valid YAML file, and its images are where the file says.
 
+use super::root_squash;
 use crate::checks::{Answer, Check};
 use crate::facts::view::data_set::{DataSet, Described, drive_path, is_absolute, join, parent, sample};
 use crate::facts::view::drive_fault::DriveFault;
@@ -52,6 +53,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Described::Yaml(set) => set,
     };
     let mistakes = mistakes(&set);
+    if let Some(finding) = super::other_yaml::finding(&set).filter(|_| !mistakes.is_empty()) {
+        return Ok(vec![finding]);
+    }
     if !mistakes.is_empty() {
         let title = format!("the data set {} is not usable: {}", set.yaml, mistakes.join("; "));
         let finding = Finding::new("disk.data-yaml", title);
@@ -132,6 +136,9 @@ fn forbidden(host: &Host, yaml: &str) -> Finding {
     let finding = Finding::new("disk.data-yaml", title).because("its permissions exclude this user");
     if host.is_windows().unwrap_or(false) {
         return finding.remedy("give yourself permission to read it: Properties, Security");
+    }
+    if let Some(finding) = root_squash::explained(host, &finding, yaml) {
+        return finding;
     }
     let path = quote(yaml);
     let Some(stat) = host.stat(yaml).ok().flatten() else {
@@ -287,6 +294,9 @@ fn closed_folder(host: &Host, split: &str, place: &str) -> Finding {
         .remedy(
             "give this user permission to read the folder, or copy the data set as a user who may read it",
         );
+    if let Some(finding) = root_squash::explained(host, &finding, place) {
+        return finding;
+    }
     let path = quote(place);
     let is_ours = owner.is_some() && owner == host.user().ok().and_then(|user| user.uid);
     finding.command(if is_ours {

@@ -3,6 +3,7 @@
 mod dangling;
 mod data_set;
 mod dead_mount;
+mod ephemeral;
 mod failing;
 mod filesystem;
 mod images;
@@ -13,10 +14,13 @@ mod labels;
 mod lustre;
 mod make_room;
 mod new_folders;
+mod other_yaml;
 mod own_folders;
 mod quota;
 mod remote;
 mod room;
+mod root_squash;
+mod slow;
 mod space;
 mod temporary;
 mod unfinished;
@@ -36,6 +40,8 @@ pub(super) const CHECKS: &[&Check] = &[
     &images::CHECK,
     &failing::CHECK,
     &filesystem::CHECK,
+    &slow::CHECK,
+    &ephemeral::CHECK,
     &weights::CHECK,
     &own_folders::CHECK,
     &unfinished::CHECK,

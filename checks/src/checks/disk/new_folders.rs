@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use yolo_base::env::{HOME, YOLO_HOME};
 
-use super::unlock;
+use super::{root_squash, unlock};
 use crate::facts::view::data_set::parent;
 use crate::facts::{Host, Place};
 use crate::finding::Finding;
@@ -74,6 +74,9 @@ pub(super) fn cannot_create(host: &Host, all: &[Impossible]) -> Option<Finding> 
     let others = all.iter().filter(|one| one.folder != first.folder);
     let finding = others
         .fold(finding, |finding, one| finding.seen(format!("nor can {} ({})", one.folder, one.purpose)));
+    if let Some(finding) = root_squash::explained(host, &finding, &first.above) {
+        return Some(finding);
+    }
     let home = host.env(HOME).ok().flatten().filter(|home| is_below(&first.folder, home));
     if let Some(home) = home.as_ref().filter(|home| is_below(&first.above, home)) {
         return Some(in_home(host, finding, home, all));

@@ -1,6 +1,7 @@
 //! The remedy for a folder that this user may not write to. Owners can change the permissions; an administrator returns
 //! what belongs to root.
 
+use super::root_squash;
 use crate::change::Change;
 use crate::facts::{Host, Stat};
 use crate::finding::Finding;
@@ -20,6 +21,9 @@ pub(super) fn with_remedy(host: &Host, finding: Finding, folder: &str, stat: &St
         return finding
             .because("its disk is mounted read-only")
             .remedy("remount the disk as writable, or set YOLO_HOME to a folder on another disk");
+    }
+    if let Some(finding) = root_squash::explained(host, &finding, folder) {
+        return finding;
     }
     match (stat.uid, user) {
         (Some(owner), Some(user)) if owner == user => finding

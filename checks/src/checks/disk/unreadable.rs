@@ -3,6 +3,7 @@
 
 use yolo_base::format;
 
+use super::root_squash;
 use crate::facts::{Host, Unknown};
 use crate::finding::Finding;
 use crate::shell_quote::quote;
@@ -48,6 +49,9 @@ pub(super) fn finding(
     });
     if host.is_windows() == Ok(true) {
         return Some(finding.remedy("give yourself permission to read them: Properties, Security"));
+    }
+    if let Some(finding) = root_squash::explained(host, &finding, first) {
+        return Some(finding);
     }
     let folder = quote(first.rsplit_once('/').map_or(".", |(folder, _)| folder));
     let is_ours = owner.is_some() && owner == host.user().ok().and_then(|user| user.uid);

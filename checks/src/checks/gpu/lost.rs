@@ -43,7 +43,7 @@ const STAYING: [(u32, &str); 16] = [
 pub(super) const LOCKED: &str = "RC watchdog: GPU is probably locked";
 
 /// What a staying error means. Xid 8 is of one program, unless the driver says that the card is locked.
-fn meaning(xid: &Xid, is_locked: bool) -> Option<&'static str> {
+pub(super) fn meaning(xid: &Xid, is_locked: bool) -> Option<&'static str> {
     match xid.number {
         8 => is_locked.then_some("the GPU stopped processing and is locked"),
         number => STAYING.iter().find(|(staying, _)| *staying == number).map(|(_, words)| *words),

@@ -1,5 +1,6 @@
 //! The driver and the GPUs.
 
+mod acs;
 mod compute_mode;
 mod confidential;
 mod device_files;
@@ -34,6 +35,7 @@ mod uvm_closed;
 mod virtual_gpu;
 mod visible_devices;
 mod windows_host;
+mod xid_before;
 
 use super::Check;
 pub(in crate::checks) use run_gpus::{chosen, is_native_linux, is_of_grace};
@@ -44,6 +46,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &device_files::CHECK,
     &devices::CHECK,
     &lost::CHECK,
+    &xid_before::CHECK,
     &visible_devices::CHECK,
     &mixed::CHECK,
     &compute_mode::CHECK,

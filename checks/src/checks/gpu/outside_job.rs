@@ -55,6 +55,14 @@ pub(super) fn submit(host: &Host, system: Job, finding: Finding, count: usize) -
         }
         Job::Pbs => finding.command(format!("qsub -I -l select=1:ngpus={count}")).command("yolo train …"),
         Job::Lsf => finding.command(format!("bsub -I -gpu num={count} yolo train …")),
+        Job::GridEngine => finding
+            .command("qconf -sc | grep -i gpu  # the name of the resource")
+            .command(format!("qsub -b y -cwd -l gpu={count} yolo train …")),
+        Job::Condor => finding
+            .command(format!("condor_submit -interactive -append 'request_gpus = {count}'"))
+            .command("yolo train …"),
+        Job::Flux => finding.command(format!("flux run -n1 -g{count} yolo train …")),
+        Job::Oar => finding.command(format!("oarsub -l gpu={count} 'yolo train …'")),
     }
 }
 

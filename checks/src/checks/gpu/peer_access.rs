@@ -3,6 +3,7 @@
 
 use yolo_base::env::NCCL_P2P_DISABLE;
 
+use super::acs;
 use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState, pci_address, pci_addresses};
 use crate::finding::Finding;
@@ -29,9 +30,13 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// Whether a card with this name is connected by NVLink.
-pub(in crate::checks) fn is_nvlinked(name: &str) -> bool {
-    NVLINKED.iter().any(|word| name.contains(word))
+/// Whether a card communicates through NVLink. Its name tells whether it is made for that; in some servers and virtual
+/// machines such cards have no active link, and communicate over PCIe.
+pub(in crate::checks) fn is_nvlinked(gpu: &Gpu) -> bool {
+    let is_made_for_it = gpu.name().is_ok_and(|name| NVLINKED.iter().any(|word| name.contains(word)));
+    // Instances of a card use no links, but do not communicate over PCIe either.
+    let is_divided = gpu.mig() == Ok(true);
+    is_made_for_it && (is_divided || gpu.nvlinks().map_or(true, |links| links.contains(&true)))
 }
 
 fn run(host: &Host, intent: &Intent) -> Answer {
@@ -131,7 +136,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         );
         return Ok(vec![finding("gpu.peer-fault", title, status)]);
     }
-    let has_nvlink = names.iter().any(|name| is_nvlinked(name));
+    let has_nvlink = gpus.iter().any(is_nvlinked);
     if has_nvlink || names.iter().any(|name| name.contains("GeForce")) {
         return Ok(Vec::new());
     }
@@ -140,6 +145,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             let title = "the IOMMU redirects traffic between GPUs, which can make the first exchange hang";
             finding("gpu.peer-redirected", title.to_owned(), status).seen(seen)
         })
+        .or_else(|| controlled(host, &gpus, status))
         .into_iter()
         .collect())
 }
@@ -219,6 +225,38 @@ fn fault(host: &Host, gpus: &[Gpu]) -> Option<String> {
     let mut lines = host.kernel_lines(&["IO_PAGE_FAULT", "DMAR: [DMA"]);
     lines.retain(|line| pci_addresses(line).any(|card| cards.contains(&card)));
     lines.into_iter().nth(SEVERAL - 1)
+}
+
+/// Bridges that redirect although there is no IOMMU, between cards at the same switch or at the same bridge of the CPU.
+fn controlled(host: &Host, gpus: &[Gpu], status: Status) -> Option<Finding> {
+    let near = ["PIX", "PXB", "PHB"];
+    let is_near = gpus.iter().enumerate().any(|(place, first)| {
+        gpus[place + 1..].iter().any(|second| {
+            host.gpu_link(first.index, second.index).is_ok_and(|link| near.contains(&link.as_str()))
+        })
+    });
+    if !is_near || !matches!(iommu(host), Iommu::Off) {
+        return None;
+    }
+    let bridges = acs::redirecting(host, gpus);
+    if bridges.is_empty() {
+        return None;
+    }
+    let title = "PCIe bridges send what the GPUs exchange up to the CPU (ACS), which is slow and can make the first exchange hang";
+    let found = finding("gpu.peer-redirected", title.to_owned(), status)
+        .seen(format!("ReqRedir+ in ACSCtl of {}", bridges.join(", ")))
+        .remedy(
+            "turn ACS off in the firmware, or with setpci, which lasts until the next restart; if a run hangs at its start, \
+             disable P2P (slower)",
+        );
+    if !host.is_own_machine() {
+        return Some(found);
+    }
+    Some(
+        bridges
+            .iter()
+            .fold(found, |found, bridge| found.command(format!("sudo setpci -s {bridge} ECAP_ACS+6.w=0000"))),
+    )
 }
 
 /// Levels of NCCL at which it uses direct traffic also between cards at different bridges of the CPU.

@@ -68,10 +68,11 @@ pub(super) fn glibc(host: &Host) -> Result<Version, Unknown> {
         return Ok(version);
     }
     // ldd (Ubuntu GLIBC 2.27-3ubuntu1.6) 2.27
-    if let Some(text) = host.recorded_output("ldd")
-        && let Some(version) =
-            text.lines().next().and_then(|line| Version::find(line.split(')').next_back()?))
-    {
+    let texts = host.recorded_outputs("ldd").into_iter().map(|(_, output)| output.all_text());
+    let first_lines = texts.filter_map(|text| text.lines().next().map(ToOwned::to_owned));
+    // Not the libraries of a program, which `ldd FILE` lists.
+    let line = first_lines.into_iter().find(|line| line.starts_with("ldd"));
+    if let Some(version) = line.and_then(|line| Version::find(line.split(')').next_back()?)) {
         return Ok(version);
     }
     let library = host.library("libc.so.6").ok().and_then(|found| found.into_iter().next());

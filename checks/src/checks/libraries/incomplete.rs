@@ -1,6 +1,7 @@
 //! Whether libtorch's folder contains everything that the trainer loads and nothing that breaks it:
 //! all libraries, the OpenMP runtime, no parts of another C library, and no debug build on Windows.
 
+use super::cuda_parts;
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Libtorch, Variant};
 use crate::finding::Finding;
@@ -27,14 +28,21 @@ const WINDOWS_CUDA: [&str; 2] = ["c10_cuda.dll", "torch_cuda.dll"];
 /// Parts of glibc, which must come from the running system.
 const OF_GLIBC: [&str; 5] = ["libc.so.", "librt.so.", "libpthread.so.", "libm.so.", "libdl.so."];
 
-fn run(host: &Host, _: &Intent) -> Answer {
+fn run(host: &Host, intent: &Intent) -> Answer {
     let Some(libtorch) = host.libtorch()? else { return Ok(Vec::new()) };
     let windows = host.os()? == "windows";
-    let names = libtorch.libraries.as_ref().map_err(Clone::clone)?;
+    let of_cuda = || cuda_parts::missing(host, &libtorch, intent).filter(|_| !windows);
+    let names = match &libtorch.libraries {
+        Ok(names) => names,
+        Err(why) => return of_cuda().map(|finding| vec![finding]).ok_or_else(|| why.clone()),
+    };
     let mut findings: Vec<Finding> = incomplete(host, &libtorch, names, windows).into_iter().collect();
     if windows {
         findings.extend(debug(&libtorch, names));
         return Ok(findings);
+    }
+    if findings.is_empty() {
+        findings.extend(of_cuda());
     }
     findings.extend(without_openmp(host, names));
     findings.extend(with_glibc(&libtorch, names));

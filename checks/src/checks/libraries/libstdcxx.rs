@@ -1,6 +1,7 @@
 //! Whether an older C++ library comes before the system's: libtorch and the trainer then miss versions of
 //! symbols (`GLIBCXX_3.4.30 not found`). Folders of conda environments in LD_LIBRARY_PATH are the usual
-//! reason, or an old workaround with LD_PRELOAD.
+//! reason, or an old workaround with LD_PRELOAD. The other libraries of the compiler, without a version in their
+//! names, are judged in `old_runtime`.
 
 use yolo_base::env::LD_LIBRARY_PATH;
 
@@ -13,7 +14,7 @@ use crate::intent::Intent;
 const NAME: &str = "libstdc++.so.6";
 
 pub(super) static CHECK: Check = Check {
-    question: "Does the loader find the system's own C++ library?",
+    question: "Does the loader find the system's own C++ and OpenMP libraries?",
     reports: &["libraries.foreign-libstdcxx"],
     preflight: true,
     run,
@@ -23,8 +24,12 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if host.os()? != "linux" {
         return Ok(Vec::new());
     }
-    let found = host.library(NAME)?;
-    if let Some(finding) = preloaded(host, &found) {
+    let old = super::old_runtime::finding(host);
+    let found = match host.library(NAME) {
+        Ok(found) => found,
+        Err(why) => return old.map(|finding| vec![finding]).ok_or(why),
+    };
+    if let Some(finding) = preloaded(host, &found).or(old) {
         return Ok(vec![finding]);
     }
     let version = |version: &Option<String>| Version::find(version.as_deref()?);
@@ -41,13 +46,17 @@ fn run(host: &Host, _: &Intent) -> Answer {
         "{LD_LIBRARY_PATH} puts an older C++ library first: {NAME} {own} in {folder}, while the system has {}",
         newer.version.as_deref().unwrap_or("a newer one")
     );
+    Ok(vec![Finding::new("libraries.foreign-libstdcxx", title).command(without(host, folder))])
+}
+
+/// The command that takes a folder out of LD_LIBRARY_PATH.
+pub(super) fn without(host: &Host, folder: &str) -> String {
     let path = host.env(LD_LIBRARY_PATH).ok().flatten().unwrap_or_default();
     let kept: Vec<&str> = path.split(':').filter(|one| one.trim_end_matches('/') != folder).collect();
-    let command = match kept.join(":") {
+    match kept.join(":") {
         rest if rest.is_empty() => format!("unset {LD_LIBRARY_PATH}"),
         rest => format!("export {LD_LIBRARY_PATH}={rest}"),
-    };
-    Ok(vec![Finding::new("libraries.foreign-libstdcxx", title).command(command)])
+    }
 }
 
 /// One that LD_PRELOAD puts before all others.

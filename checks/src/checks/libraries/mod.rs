@@ -2,6 +2,7 @@
 
 mod build_variables;
 mod cuda_driver;
+mod cuda_parts;
 mod disk_space;
 pub(super) mod driver_folder;
 mod executable_stack;
@@ -13,6 +14,7 @@ pub(super) mod libcuda;
 mod libstdcxx;
 mod libtorch;
 mod noexec;
+mod old_runtime;
 mod other_libcuda;
 mod packaged_nccl;
 mod replacement;

@@ -15,11 +15,12 @@ pub(in crate::checks) mod proxy;
 mod proxy_scheme;
 mod ras;
 mod roce;
+mod roce_subnet;
 mod slow_interface;
 
 use super::Check;
 pub(crate) use interface_name::{leads_out, reaches_others};
-pub(in crate::checks) use interfaces::{contains, master};
+pub(crate) use interfaces::{contains, master};
 
 pub(super) const CHECKS: &[&Check] = &[
     &port::CHECK,

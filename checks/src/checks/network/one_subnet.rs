@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use yolo_base::env::NCCL_SOCKET_IFNAME;
 
 use super::interfaces::{choice, master};
-use super::leads_out;
+use super::{leads_out, roce_subnet};
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Interface};
 use crate::finding::Finding;
@@ -79,6 +79,9 @@ fn told(host: &Host, intent: &Intent, wanted: &str, other: &str) -> Option<Strin
 fn run(host: &Host, intent: &Intent) -> Answer {
     if !intent.has_several_nodes() || host.os()? != "linux" {
         return Ok(Vec::new());
+    }
+    if let Some(finding) = roce_subnet::finding(host, intent) {
+        return Ok(vec![finding]);
     }
     let Ok(Some(table)) = host.text("/proc/net/route") else { return Ok(Vec::new()) };
     let routes: Vec<Route<'_>> =

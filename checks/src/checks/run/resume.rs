@@ -39,6 +39,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         if host.exists(&join(&folder, "opt.yaml")).unwrap_or(false) {
             return Ok(Vec::new());
         }
+        if let Some(options) = host.text(&join(&folder, "args.yaml")).ok().flatten() {
+            return Ok(vec![of_ultralytics(&checkpoint, &options)]);
+        }
         let title = format!("the run of {checkpoint} has no plan.json, so it cannot be resumed");
         let finding = Finding::new("run.nothing-to-resume", title)
             .command(format!("yolo train --weights {} …", quote(&checkpoint)));
@@ -76,6 +79,22 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         );
     }
     Ok(findings)
+}
+
+/// A run folder of Ultralytics, whose `args.yaml` has one line for each option, such as `model: yolo11n.pt`.
+fn of_ultralytics(checkpoint: &str, options: &str) -> Finding {
+    let model =
+        options.lines().find_map(|line| line.strip_prefix("model:")).map(str::trim).unwrap_or_default();
+    let title = format!("the run of {checkpoint} is of Ultralytics (args.yaml), so it cannot be resumed");
+    let finding = Finding::new("run.nothing-to-resume", title);
+    let finding = if model.is_empty() { finding } else { finding.seen(format!("args.yaml: model: {model}")) };
+    finding
+        .because("Ultralytics trains models with other layers, whose weights and optimizer fit no YOLOv5 model")
+        .remedy(
+            "resume it with the program that began it (`yolo detect train resume` of Ultralytics), or start a new run from \
+             weights of YOLOv5, which yolo downloads",
+        )
+        .command("yolo train --weights yolov5s …")
 }
 
 /// The checkpoint that `--resume` names, or the newest; `None` if there is none, or nothing is to be resumed.

@@ -90,6 +90,15 @@ fn with_more_cores(host: &Host, finding: Finding, count: usize) -> Finding {
         Some(Job::Lsf) => finding
             .remedy("ask the batch system for more cores, or choose fewer --workers")
             .command(format!("bsub -n {count} -R \"span[hosts=1]\" …")),
+        Some(job) => {
+            let finding = finding.remedy("ask the batch system for more cores, or choose fewer --workers");
+            match job {
+                Job::GridEngine => finding.command(format!("qsub -pe smp {count} …")),
+                Job::Condor => finding.command(format!("condor_submit -append 'request_cpus = {count}' …")),
+                Job::Flux => finding.command(format!("flux batch -n1 -c{count} …")),
+                _ => finding,
+            }
+        }
         None if host.is_container() => start_with(
             host,
             finding.remedy("start the container with more cores, or choose fewer --workers"),

@@ -10,7 +10,7 @@ use crate::change::Change;
 use crate::checks::gpu::peer_access::is_nvlinked;
 use crate::checks::memory::shared;
 use crate::checks::{Answer, Check, cores, reaches_others};
-use crate::facts::{Gpu, Host, Interface};
+use crate::facts::{Host, Interface};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::nccl_files::{self, Setting};
@@ -260,8 +260,7 @@ fn finding(host: &Host, name: &'static str, rule: fn(&str) -> Option<Effect>) ->
 }
 
 fn has_nvlink(host: &Host) -> bool {
-    let is = |gpu: &Gpu| gpu.name().is_ok_and(|name| is_nvlinked(&name));
-    host.gpus().is_ok_and(|gpus| gpus.len() > 1 && gpus.iter().all(is))
+    host.gpus().is_ok_and(|gpus| gpus.len() > 1 && gpus.iter().all(is_nvlinked))
 }
 
 fn slow(name: &str, value: &str, what: &str) -> Finding {

@@ -18,7 +18,7 @@ mod restart_planned;
 mod session_end;
 mod sleeps;
 mod tasks;
-mod unclean_restart;
+pub(in crate::checks) mod unclean_restart;
 
 use super::Check;
 

@@ -60,8 +60,7 @@ fn uneven(host: &Host, intent: &Intent, online: &[u64]) -> Option<Finding> {
         return None;
     }
     let gpus = chosen(host, intent, host.gpus().ok()?);
-    let is_linked = |gpu: &Gpu| gpu.name().is_ok_and(|name| is_nvlinked(&name));
-    if gpus.iter().any(is_linked) || host.driver_version().is_ok_and(|driver| driver.major() >= REPAIRED) {
+    if gpus.iter().any(is_nvlinked) || host.driver_version().is_ok_and(|driver| driver.major() >= REPAIRED) {
         return None;
     }
     let flaw = |node: u64| {

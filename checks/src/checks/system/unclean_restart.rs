@@ -111,6 +111,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(vec![finding])
 }
 
+/// Whether this start has a sign that the boot before did not end in order: a repaired file system, or a run that was
+/// interrupted and is to be resumed.
+pub(in crate::checks) fn is_suspected(host: &Host, intent: &Intent) -> bool {
+    let is_interrupted = || host.boot_time().is_ok_and(|started| interrupted_run(host, started).is_some());
+    intent.resume.is_some() || !host.kernel_lines(&SIGNS).is_empty() || is_interrupted()
+}
+
 /// The table of logins, and whether it has the orderly ends too, which `last` shows with `-x`.
 fn table(host: &Host) -> Option<(String, bool)> {
     if !host.is_recorded() {

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use yolo_base::format;
 
-use crate::checks::leads_out;
+use crate::checks::{contains, leads_out, master};
 use crate::compare::machine::Machine;
 use crate::compare::reading::Reading;
 use crate::compare::rule::{Meaning, Rule};
+use crate::facts::Interface;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -30,6 +31,18 @@ pub(super) const RULES: &[Rule] = &[
         judge: |_| {
             Meaning::harmless(
                 "ranks find each other by address; where a variable names an interface, set it per machine",
+            )
+        },
+    },
+    Rule {
+        id: "mtu",
+        what: "largest packet (MTU) of the network to machine 0",
+        read: mtu,
+        judge: |_| {
+            Meaning::slows(
+                "small messages arrive, but packets of the machine with the larger MTU may be dropped on the way, so that the \
+                 ranks hang at the first large exchange",
+                "set the same MTU on all machines, at most what the switch allows: `sudo ip link set dev INTERFACE mtu 1500`",
             )
         },
     },
@@ -63,7 +76,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The interfaces that can lead to other machines: they are up, and have an address.
-fn names(interfaces: &[crate::facts::Interface]) -> BTreeSet<String> {
+fn names(interfaces: &[Interface]) -> BTreeSet<String> {
     let leading = interfaces
         .iter()
         .filter(|one| one.up != Some(false) && !one.addresses.is_empty() && leads_out(&one.name));
@@ -74,6 +87,25 @@ fn kinds(machine: &Machine<'_>) -> Reading {
     Reading::of(machine.host.interfaces(), |all| {
         Reading::text(list(names(&all).iter().map(|name| kind(name).to_owned()).collect()))
     })
+}
+
+/// Of the interface in machine 0's network, or of the only one.
+fn mtu(machine: &Machine<'_>) -> Reading {
+    let host = machine.host;
+    if machine.is_not_linux() {
+        return Reading::NotApplicable;
+    }
+    let all = host.interfaces().unwrap_or_default();
+    let names = names(&all);
+    let master = machine.intent.master_addr.as_deref().and_then(|name| master(host, name).ok().flatten());
+    let has_master = |one: &&Interface| {
+        names.contains(&one.name)
+            && one.addresses.iter().any(|address| master.is_some_and(|master| contains(address, master)))
+    };
+    let of_master = all.iter().find(has_master).map(|one| one.name.clone());
+    let only = || names.first().filter(|_| names.len() == 1).cloned();
+    let file = |name: String| host.text(&format!("/sys/class/net/{name}/mtu")).ok().flatten();
+    Reading::if_any(of_master.or_else(only).and_then(file).map(|text| text.trim().to_owned()))
 }
 
 fn list(names: BTreeSet<String>) -> String {

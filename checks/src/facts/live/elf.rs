@@ -1,6 +1,6 @@
 //! What a program or library asks of the loader: the folders in which it looks for what the file needs
-//! (DT_RUNPATH, or the older DT_RPATH, of its dynamic table), whether the stack must be executable, and
-//! the newest versions of symbols. Only 64-bit little-endian files, which all of libtorch's are; anything
+//! (DT_RUNPATH, or the older DT_RPATH, of its dynamic table), the libraries themselves, whether the stack must be
+//! executable, and the newest versions of symbols that it needs and that it has. Only 64-bit little-endian files, which all of libtorch's are; anything
 //! else has none. Nothing is loaded, and of a large file only small parts are read.
 
 use std::collections::BTreeMap;
@@ -17,9 +17,12 @@ const PT_DYNAMIC: u32 = 2;
 const PT_GNU_STACK: u32 = 0x6474_E551;
 /// The flag of a segment that may be executed.
 const PF_X: u64 = 1;
+const DT_NEEDED: u64 = 1;
+const DT_VERDEF: u64 = 0x6FFF_FFFC;
+const DT_VERDEFNUM: u64 = 0x6FFF_FFFD;
 const DT_VERNEED: u64 = 0x6FFF_FFFE;
 const DT_VERNEEDNUM: u64 = 0x6FFF_FFFF;
-/// libtorch's largest library names about sixty versions.
+/// libtorch's largest library names about sixty versions and thirty libraries.
 const MOST_VERSIONS: usize = 512;
 const DT_STRTAB: u64 = 5;
 const DT_RPATH: u64 = 15;
@@ -39,7 +42,7 @@ pub(super) fn run_path(file: &Path) -> Vec<String> {
         .collect()
 }
 
-/// `{"executable_stack": false, "versions": {"GLIBC": "2.28"}}`
+/// `{"executable_stack": false, "versions": {"GLIBC": "2.28"}, "defines": {"GOMP": "5.0"}, "needed": ["libc.so.6"]}`
 pub(super) fn needs(path: &str) -> Value {
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -47,7 +50,12 @@ pub(super) fn needs(path: &str) -> Value {
         Err(error) => return of_error(error),
     };
     let Some(elf) = Elf::read(&mut file) else { return of_error("it is not a 64-bit ELF file") };
-    json!({ "executable_stack": elf.executable_stack, "versions": elf.versions(&mut file) })
+    json!({
+        "executable_stack": elf.executable_stack,
+        "versions": newest(elf.needed_versions(&mut file)),
+        "defines": newest(elf.own_versions(&mut file)),
+        "needed": elf.needed(&mut file),
+    })
 }
 
 /// The tables of a file that say where the rest is.
@@ -114,25 +122,32 @@ impl Elf {
         self.string(file, self.entry(DT_RUNPATH).or_else(|| self.entry(DT_RPATH))?, LONGEST)
     }
 
-    /// The newest version of each kind that the file needs, such as 2.28 of `GLIBC`.
-    fn versions(&self, file: &mut (impl Read + Seek)) -> BTreeMap<String, String> {
-        let mut newest: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-        for name in self.version_names(file).unwrap_or_default() {
-            let Some((kind, version)) = name.rsplit_once('_') else { continue };
-            let numbers: Result<Vec<u32>, _> = version.split('.').map(str::parse).collect();
-            let Ok(numbers) = numbers else { continue };
-            let known = newest.entry(kind.to_owned()).or_default();
-            if *known < numbers {
-                *known = numbers;
+    /// The names of the libraries that it is linked with.
+    fn needed(&self, file: &mut (impl Read + Seek)) -> Vec<String> {
+        let is_library = |pair: &&[u8]| number(pair, 0, 8) == Some(DT_NEEDED);
+        let names = self.dynamic.chunks_exact(16).filter(is_library).take(MOST_VERSIONS);
+        names.filter_map(|pair| self.string(file, number(pair, 8, 8)?, 256)).collect()
+    }
+
+    /// The names in the table of versions that the file itself has. The first only repeats the name of the file.
+    fn own_versions(&self, file: &mut (impl Read + Seek)) -> Option<Vec<String>> {
+        let mut entry = self.position(self.entry(DT_VERDEF)?)?;
+        let mut names = Vec::new();
+        for _ in 0..self.entry(DT_VERDEFNUM)?.min(MOST_VERSIONS as u64) {
+            let definition = part(file, entry, 20)?;
+            let aux = part(file, entry.checked_add(number(&definition, 12, 4)?)?, 8)?;
+            names.extend(self.string(file, number(&aux, 0, 4)?, 128));
+            match number(&definition, 16, 4)? {
+                0 => break,
+                next => entry = entry.checked_add(next)?,
             }
         }
-        let text = |numbers: Vec<u32>| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(".");
-        newest.into_iter().map(|(kind, numbers)| (kind, text(numbers))).collect()
+        Some(names)
     }
 
     /// The names in the table of needed versions: `GLIBC_2.28`, `GLIBCXX_3.4.22`. Each library has an
     /// entry, followed by a list; both say where the next one is, relative to themselves.
-    fn version_names(&self, file: &mut (impl Read + Seek)) -> Option<Vec<String>> {
+    fn needed_versions(&self, file: &mut (impl Read + Seek)) -> Option<Vec<String>> {
         let mut entry = self.position(self.entry(DT_VERNEED)?)?;
         let mut names = Vec::new();
         for _ in 0..self.entry(DT_VERNEEDNUM)?.min(64) {
@@ -154,6 +169,22 @@ impl Elf {
         }
         Some(names)
     }
+}
+
+/// The newest version of each kind, such as 2.28 of `GLIBC`.
+fn newest(names: Option<Vec<String>>) -> BTreeMap<String, String> {
+    let mut newest: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for name in names.unwrap_or_default() {
+        let Some((kind, version)) = name.rsplit_once('_') else { continue };
+        let numbers: Result<Vec<u32>, _> = version.split('.').map(str::parse).collect();
+        let Ok(numbers) = numbers else { continue };
+        let known = newest.entry(kind.to_owned()).or_default();
+        if *known < numbers {
+            *known = numbers;
+        }
+    }
+    let text = |numbers: Vec<u32>| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(".");
+    newest.into_iter().map(|(kind, numbers)| (kind, text(numbers))).collect()
 }
 
 fn part(file: &mut (impl Read + Seek), at: u64, length: u64) -> Option<Vec<u8>> {
@@ -230,7 +261,21 @@ mod tests {
             needs["versions"]["GLIBC"].as_str().is_some_and(|version| version.starts_with("2.")),
             "{needs}"
         );
+        let is_libc = |name: &Value| name.as_str().is_some_and(|name| name.starts_with("libc.so."));
+        assert!(needs["needed"].as_array().is_some_and(|names| names.iter().any(is_libc)), "{needs}");
         assert_eq!(super::needs("/no/such/file"), Value::Null);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_c_library_has_versions_of_its_own() {
+        let places = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/usr/lib/libc.so.6"];
+        let Some(path) = places.into_iter().find(|path| Path::new(path).exists()) else { return };
+        let needs = needs(path);
+        assert!(
+            needs["defines"]["GLIBC"].as_str().is_some_and(|version| version.starts_with("2.")),
+            "{needs}"
+        );
     }
 
     #[test]
@@ -246,7 +291,8 @@ mod tests {
             file[at] = byte;
             let mut file = Cursor::new(file);
             if let Some(elf) = Elf::read(&mut file) {
-                let _ = (elf.run_path(&mut file), elf.versions(&mut file));
+                let _ = (elf.run_path(&mut file), elf.needed_versions(&mut file));
+                let _ = (elf.own_versions(&mut file), elf.needed(&mut file));
             }
         }
     }

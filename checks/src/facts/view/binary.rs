@@ -8,7 +8,17 @@ use crate::facts::host::Host;
 impl Binary {
     /// The version of glibc that it needs.
     pub fn glibc(&self) -> Option<Version> {
-        Version::find(self.versions.get("GLIBC")?)
+        self.needs("GLIBC")
+    }
+
+    /// The newest version of a kind of symbols that it needs.
+    pub fn needs(&self, kind: &str) -> Option<Version> {
+        Version::find(self.versions.get(kind)?)
+    }
+
+    /// The newest version of a kind of symbols that it has.
+    pub fn has(&self, kind: &str) -> Option<Version> {
+        Version::find(self.defines.get(kind)?)
     }
 }
 
@@ -40,6 +50,11 @@ fn of_texts(text: &str) -> Binary {
                 binary.executable_stack = flags.map(|flags| flags.contains('E'));
             }
             Some(&"STACK") => is_stack = true,
+            Some(&"NEEDED") => binary.needed.extend(words.get(1).map(|&name| name.to_owned())),
+            _ if line.contains("(NEEDED)") => {
+                let name = line.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+                binary.needed.extend(name.map(|(name, _)| name.to_owned()));
+            }
             _ if is_stack && line.contains("flags ") => {
                 binary.executable_stack = Some(line.contains("rwx"));
                 is_stack = false;
@@ -73,6 +88,9 @@ mod tests {
         assert_eq!(of_texts(objdump).executable_stack, Some(false));
         let versions = "    0x06969189 0x00 12 GLIBC_2.29\n    0x09691a75 0x00 08 GLIBC_2.2.5\n";
         assert_eq!(of_texts(versions).glibc().unwrap().to_string(), "2.29");
+        let libraries =
+            "  NEEDED               libcudart.so.13\n 0x01 (NEEDED)  Shared library: [libc10.so]\n";
+        assert_eq!(of_texts(libraries).needed, ["libcudart.so.13", "libc10.so"]);
         assert_eq!(of_texts(""), super::Binary::default());
     }
 }

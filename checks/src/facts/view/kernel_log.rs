@@ -39,6 +39,8 @@ impl Host {
             return Err(unreadable());
         }
         let outputs = ["dmesg", "journalctl"].iter().flat_map(|program| self.recorded_outputs(program));
+        // The log of an earlier boot says nothing about this one.
+        let outputs = outputs.filter(|(line, _)| !is_of_boot_before(line));
         let mut logs: Vec<String> = outputs.map(|(_, output)| output.text()).collect();
         // Errors from loading a module by hand.
         logs.extend(self.recorded_outputs("modprobe").iter().map(|(_, output)| output.error_text()));
@@ -59,11 +61,44 @@ impl Host {
         lines.map(|line| line.trim().to_owned()).collect()
     }
 
+    /// The errors of the NVIDIA driver in the kernel log of the boot before, as far as this user may read it. A live
+    /// host searches a journal, which takes a while.
+    pub fn xids_of_boot_before(&self) -> Vec<Xid> {
+        const SEARCH: [&str; 10] =
+            ["journalctl", "-k", "-b", "-1", "-q", "--no-pager", "-g", "NVRM", "-n", "200"];
+        if !self.is_recorded() {
+            let output = self.command(&SEARCH).ok().flatten();
+            return output.map(|output| xids(&output.text())).unwrap_or_default();
+        }
+        let outputs = self.recorded_outputs("journalctl").into_iter();
+        let of_boot = outputs.filter(|(line, _)| is_of_boot_before(line));
+        of_boot.flat_map(|(_, output)| xids(&output.text())).collect()
+    }
+
     /// The errors of the NVIDIA driver in the kernel log. A lost card is number 79, however it is
     /// logged.
     pub fn xids(&self) -> Fact<Vec<Xid>> {
         Ok(xids(&self.kernel_log()?))
     }
+}
+
+/// Whether a command reads the journal of an earlier boot: `-b -1`, `-kb-1`, `--boot=-1`.
+fn is_of_boot_before(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let is_earlier = |word: &str| {
+        word.strip_prefix('-').is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
+    };
+    let is_option = |word: &str| {
+        word == "--boot" || word.starts_with('-') && !word.starts_with("--") && word.ends_with('b')
+    };
+    words.windows(2).any(|pair| is_option(pair[0]) && is_earlier(pair[1]))
+        || words.iter().any(|word| {
+            let joined = word.strip_prefix("--boot=").or_else(|| {
+                let (options, number) = word.strip_prefix('-')?.split_once('b')?;
+                options.chars().all(char::is_alphabetic).then_some(number)
+            });
+            joined.is_some_and(is_earlier)
+        })
 }
 
 fn xids(log: &str) -> Vec<Xid> {
@@ -150,6 +185,20 @@ mod tests {
     }
 
     #[test]
+    fn the_log_of_an_earlier_boot_is_not_that_of_this_one() {
+        for line in
+            ["journalctl -k -b -1", "journalctl -kb -1", "journalctl -b-1 -k", "journalctl --boot=-2 -k"]
+        {
+            let log = host(json!({ "commands": { line: "NVRM: Xid (PCI:0000:01:00): 79, gone\n" } }));
+            assert!(log.xids().is_err() && log.xids_of_boot_before().len() == 1, "{line}");
+        }
+        let log = host(
+            json!({ "commands": { "journalctl -k -b -n -1": "NVRM: Xid (PCI:0000:01:00): 79, gone\n" } }),
+        );
+        assert_eq!((log.xids().unwrap().len(), log.xids_of_boot_before().len()), (1, 0));
+    }
+
+    #[test]
     fn a_lost_card_is_logged_in_one_line_or_in_three() {
         let log = "[ 12.3] NVRM: The NVIDIA GPU 0000:b3:00.0\n\
                    NVRM: (PCI ID: 10de:26b5) installed in this system has\n\
@@ -185,7 +234,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_log_is_read(log in "(NVRM|: |Xid|\\(PCI:|[0-9:.]|\\)|NVIDIA GPU |fallen off the bus|\\PC|\n){0,40}") {
-            let _ = (xids(&log), pci_addresses(&log).count());
+            let _ = (xids(&log), pci_addresses(&log).count(), is_of_boot_before(&log));
         }
     }
 }

@@ -44,6 +44,14 @@ pub enum Job {
     Pbs,
     /// IBM Spectrum LSF.
     Lsf,
+    /// Grid Engine: Altair's, Open Cluster Scheduler and Son of Grid Engine.
+    GridEngine,
+    /// HTCondor.
+    Condor,
+    /// Flux.
+    Flux,
+    /// OAR.
+    Oar,
 }
 
 impl Job {
@@ -53,6 +61,10 @@ impl Job {
             Self::Slurm => "Slurm",
             Self::Pbs => "PBS",
             Self::Lsf => "LSF",
+            Self::GridEngine => "Grid Engine",
+            Self::Condor => "HTCondor",
+            Self::Flux => "Flux",
+            Self::Oar => "OAR",
         }
     }
 }
@@ -102,6 +114,18 @@ impl Host {
         if is_set("LSB_JOBID") {
             return Some(Job::Lsf);
         }
+        if is_set("JOB_ID") && (is_set("SGE_ROOT") || is_set("SGE_TASK_ID")) {
+            return Some(Job::GridEngine);
+        }
+        if is_set("_CONDOR_JOB_AD") || is_set("_CONDOR_SCRATCH_DIR") {
+            return Some(Job::Condor);
+        }
+        if is_set("FLUX_JOB_ID") {
+            return Some(Job::Flux);
+        }
+        if is_set("OAR_JOB_ID") || is_set("OAR_JOBID") {
+            return Some(Job::Oar);
+        }
         let groups = self.text("/proc/self/cgroup").ok().flatten().unwrap_or_default();
         groups.contains("/slurm").then_some(Job::Slurm)
     }
@@ -126,6 +150,12 @@ impl Host {
                 Some(Job::Pbs)
             } else if matches!(self.env("LSF_ENVDIR"), Ok(Some(_))) || has_command("bsub") {
                 Some(Job::Lsf)
+            } else if has_command("qconf") {
+                Some(Job::GridEngine)
+            } else if has_command("oarsub") {
+                Some(Job::Oar)
+            } else if has_command("condor_submit") {
+                Some(Job::Condor)
             } else {
                 None
             }
@@ -168,6 +198,15 @@ mod tests {
             json!({ "/proc/self/cgroup": "0::/system.slice/slurmstepd.scope/job_7/step_0/user/task_0\n" });
         assert_eq!(host(json!({}), group).job(), Some(Job::Slurm));
         assert_eq!(host(json!({}), json!({})).job(), None);
+        for (env, job) in [
+            (json!({ "JOB_ID": "7", "SGE_ROOT": "/opt/sge" }), Job::GridEngine),
+            (json!({ "_CONDOR_SCRATCH_DIR": "/var/lib/condor/execute/dir_7" }), Job::Condor),
+            (json!({ "FLUX_JOB_ID": "f7" }), Job::Flux),
+            (json!({ "OAR_JOB_ID": "7" }), Job::Oar),
+        ] {
+            assert_eq!(host(env, json!({})).job(), Some(job));
+        }
+        assert_eq!(host(json!({ "JOB_ID": "7" }), json!({})).job(), None);
         assert!(!host(json!({ "LSB_JOBID": "7" }), json!({})).is_own_machine());
     }
 }

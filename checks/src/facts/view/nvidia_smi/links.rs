@@ -25,6 +25,11 @@ pub(super) fn read(line: &str, text: &str, parsed: &mut Parsed) {
             if let Some((_, states)) = links.last_mut() {
                 states.push(is_active.into());
             }
+        } else if row.to_ascii_lowercase().ends_with("all links are inactive")
+            && let Some((_, states)) = links.last_mut()
+        {
+            // `NVML: Unable to retrieve NVLink information as all links are inActive`
+            states.push(false.into());
         }
     }
     // Other outputs about links, such as their errors, have lines of the same beginning.

@@ -1,0 +1,77 @@
+//! Whether a card stopped working before the machine was restarted. A restart mostly clears the fault and its log, so that
+//! all looks well until the next run ends in the same way; the journal of the boot before still tells.
+
+use super::lost::{LOCKED, meaning};
+use super::{is_native_linux, is_of_laptop, label};
+use crate::checks::system::unclean_restart::is_suspected;
+use crate::checks::{Answer, Check};
+use crate::facts::{Host, Xid, pci_address};
+use crate::finding::Finding;
+use crate::intent::Intent;
+use crate::remedies::power_cycle;
+
+pub(super) static CHECK: Check = Check {
+    question: "Did a GPU fail before the last restart?",
+    reports: &["gpu.xid-before-restart"],
+    preflight: false,
+    run,
+};
+
+/// A start that is longer ago says little about the next run, in seconds.
+const RECENT: u64 = 7 * 86_400;
+/// Errors of the card's own processor, in which the driver has a part.
+const OF_FIRMWARE: [u32; 5] = [61, 62, 119, 120, 143];
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if !is_native_linux(host) || intent.cpu || host.is_container() {
+        return Ok(Vec::new());
+    }
+    let age = host.boot_time().ok().and_then(|started| host.time().ok()?.checked_sub(started));
+    // Without a sign, a live machine is not asked: its journal can be large.
+    let is_asked = host.is_recorded() || host.nvml_state().is_ok() && is_suspected(host, intent);
+    if !is_asked || age.is_some_and(|age| age > RECENT) {
+        return Ok(Vec::new());
+    }
+    let staying = |xids: &[Xid]| xids.iter().find_map(|xid| Some((xid.clone(), meaning(xid, false)?)));
+    let before = host.xids_of_boot_before();
+    let now = host.xids().unwrap_or_default();
+    // What is wrong now is reported by other checks.
+    if staying(&now).is_some() || !host.kernel_lines(&[LOCKED]).is_empty() {
+        return Ok(Vec::new());
+    }
+    let Some((xid, words)) = staying(&before) else { return Ok(Vec::new()) };
+    let gpus = host.gpus().unwrap_or_default();
+    let is_own = |address: &String| {
+        gpus.iter()
+            .find(|gpu| gpu.pci_bus_id().ok().and_then(|id| pci_address(&id)).as_ref() == Some(address))
+    };
+    let gpu = xid.address.as_ref().and_then(is_own);
+    let card = match (gpu, &xid.address) {
+        (Some(gpu), _) => label(gpu),
+        (None, Some(address)) => format!("the GPU at {address}"),
+        (None, None) => "a GPU".to_owned(),
+    };
+    let title = format!("before the last restart, {card} had error Xid {}: {words}", xid.number);
+    let finding = Finding::new("gpu.xid-before-restart", title).seen(xid.line.clone());
+    if host.job().is_some() {
+        return Ok(vec![finding.remedy(
+            "tell the administrator of this node, and submit the job to another one if it fails again",
+        )]);
+    }
+    let finding = if host.guest().is_some() {
+        finding.remedy(format!("if it happens again, {}", power_cycle::words(host)))
+    } else if is_of_laptop(host, gpu) {
+        finding.remedy(
+            "update the driver and the laptop's firmware (BIOS), use its own charger, and check its cooling; limit the GPU's clock \
+             (`sudo nvidia-smi -lgc 0,1500`) if it happens again",
+        )
+    } else if OF_FIRMWARE.contains(&xid.number) {
+        finding.remedy(
+            "update the driver and the firmware of the machine; if it happens again, check the card's cooling and power cables, \
+             and have it replaced",
+        )
+    } else {
+        finding
+    };
+    Ok(vec![finding.command("journalctl -k -b -1 -g NVRM")])
+}
