@@ -76,7 +76,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     said.extend(
         [("wsl.exe --status", &status), ("wsl.exe -l -v", &list)].map(|(line, text)| Said::new(line, text)),
     );
-    if let Some(finding) = services::disabled(host, [&status, &list]) {
+    if let Some(finding) = services::disabled(host, &[&status, &list]) {
         return Ok(vec![finding]);
     }
     let distributions = exe_output::distributions(&list);
@@ -118,6 +118,15 @@ fn run(host: &Host, _: &Intent) -> Answer {
         );
     }
     Ok(findings)
+}
+
+/// Why no distribution starts, from what the program that should start one has printed.
+pub(in crate::checks) fn failure(host: &Host, command: &str, text: &str) -> Option<Finding> {
+    let said = [Said::new(command, text)];
+    let of_start = || start::failed(host, &said).filter(|finding| finding.status == Status::Error);
+    let web = start::needs_web_download(host, &said);
+    let of_pc = || trouble(text).map(|finding| from_web(in_machine(host, finding), web));
+    services::disabled(host, &[text]).or_else(of_start).or_else(of_pc)
 }
 
 /// The finding, with commands that go past the store where downloads from it are blocked.

@@ -32,6 +32,7 @@ mod version;
 
 use super::Check;
 use host::{LIBRARIES, SHUTDOWN, edit, has_wslconfig, is_wsl_itself};
+pub(super) use installation::failure;
 
 pub(super) const CHECKS: &[&Check] = &[
     &version::CHECK,
