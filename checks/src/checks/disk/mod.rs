@@ -5,6 +5,7 @@ mod data_set;
 mod dead_mount;
 mod failing;
 mod filesystem;
+mod health;
 mod images;
 mod inodes;
 mod label_encoding;
