@@ -15,5 +15,8 @@ pub(crate) fn ask_for(job: Job, finding: Finding, count: usize) -> Finding {
         Job::Slurm => format!("sbatch --gres=gpu:{count} …"),
         Job::Pbs => format!("qsub -l select=1:ngpus={count} …"),
         Job::Lsf => format!("bsub -gpu num={count} …"),
+        Job::GridEngine => format!("qsub -l gpu={count} …"),
+        Job::Oar => format!("oarsub -l gpu={count} …"),
+        Job::Condor => format!("condor_submit -append 'request_gpus = {count}' …"),
     })
 }

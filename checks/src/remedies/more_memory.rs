@@ -20,6 +20,12 @@ pub(crate) fn raise(host: &Host, finding: &Finding, limit: &MemoryLimit, bytes: 
         Some(Job::Slurm) => finding.command(format!("sbatch --mem={wanted}G …")),
         Some(Job::Pbs) => finding.command(format!("qsub -l select=1:mem={wanted}gb …")),
         Some(Job::Lsf) => finding.command(format!("bsub -M {wanted}GB …")),
+        Some(Job::GridEngine) => finding.command(format!("qsub -l h_vmem={wanted}G …")),
+        // OAR gives a job the memory of its cores, or of its whole node.
+        Some(Job::Oar) => finding.command("oarsub -l nodes=1 …"),
+        Some(Job::Condor) => {
+            finding.command(format!("condor_submit -append 'request_memory = {wanted}GB' …"))
+        }
         None => start_with(host, finding, Start::Memory(wanted)),
     })
 }

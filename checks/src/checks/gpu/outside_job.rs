@@ -55,6 +55,11 @@ pub(super) fn submit(host: &Host, system: Job, finding: Finding, count: usize) -
         }
         Job::Pbs => finding.command(format!("qsub -I -l select=1:ngpus={count}")).command("yolo train …"),
         Job::Lsf => finding.command(format!("bsub -I -gpu num={count} yolo train …")),
+        Job::GridEngine => finding.command(format!("qrsh -l gpu={count}")).command("yolo train …"),
+        Job::Oar => finding.command(format!("oarsub -I -l gpu={count}")).command("yolo train …"),
+        Job::Condor => finding
+            .command(format!("condor_submit -interactive -append 'request_gpus = {count}' FILE"))
+            .command("yolo train …"),
     }
 }
 

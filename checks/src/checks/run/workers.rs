@@ -90,6 +90,15 @@ fn with_more_cores(host: &Host, finding: Finding, count: usize) -> Finding {
         Some(Job::Lsf) => finding
             .remedy("ask the batch system for more cores, or choose fewer --workers")
             .command(format!("bsub -n {count} -R \"span[hosts=1]\" …")),
+        Some(Job::GridEngine) => finding
+            .remedy("ask the batch system for more cores (the name of the parallel environment is the cluster's), or choose fewer --workers")
+            .command(format!("qsub -pe smp {count} …")),
+        Some(Job::Oar) => finding
+            .remedy("ask the batch system for more cores, or choose fewer --workers")
+            .command(format!("oarsub -l core={count} …")),
+        Some(Job::Condor) => finding
+            .remedy("ask the batch system for more cores, or choose fewer --workers")
+            .command(format!("condor_submit -append 'request_cpus = {count}' …")),
         None if host.is_container() => start_with(
             host,
             finding.remedy("start the container with more cores, or choose fewer --workers"),

@@ -44,6 +44,12 @@ pub enum Job {
     Pbs,
     /// IBM Spectrum LSF.
     Lsf,
+    /// Grid Engine, of Sun, Univa, Altair and others.
+    GridEngine,
+    /// OAR, as Grid'5000 has it.
+    Oar,
+    /// HTCondor.
+    Condor,
 }
 
 impl Job {
@@ -53,6 +59,9 @@ impl Job {
             Self::Slurm => "Slurm",
             Self::Pbs => "PBS",
             Self::Lsf => "LSF",
+            Self::GridEngine => "Grid Engine",
+            Self::Oar => "OAR",
+            Self::Condor => "HTCondor",
         }
     }
 }
@@ -102,8 +111,19 @@ impl Host {
         if is_set("LSB_JOBID") {
             return Some(Job::Lsf);
         }
+        // Jenkins and GitLab have a JOB_ID too.
+        if is_set("JOB_ID") && (is_set("SGE_TASK_ID") || is_set("SGE_ROOT")) {
+            return Some(Job::GridEngine);
+        }
+        if is_set("OAR_JOB_ID") {
+            return Some(Job::Oar);
+        }
+        if is_set("_CONDOR_JOB_AD") || is_set("_CONDOR_SCRATCH_DIR") {
+            return Some(Job::Condor);
+        }
         let groups = self.text("/proc/self/cgroup").ok().flatten().unwrap_or_default();
-        groups.contains("/slurm").then_some(Job::Slurm)
+        let of_group = [("/slurm", Job::Slurm), ("/oar/", Job::Oar), ("/htcondor/", Job::Condor)];
+        of_group.into_iter().find_map(|(part, job)| groups.contains(part).then_some(job))
     }
 
     /// The batch system that this machine belongs to: that of the job, or the one whose commands are installed, as on a
@@ -126,6 +146,10 @@ impl Host {
                 Some(Job::Pbs)
             } else if matches!(self.env("LSF_ENVDIR"), Ok(Some(_))) || has_command("bsub") {
                 Some(Job::Lsf)
+            } else if has_command("oarsub") {
+                Some(Job::Oar)
+            } else if matches!(self.env("SGE_ROOT"), Ok(Some(_))) && has_command("qsub") {
+                Some(Job::GridEngine)
             } else {
                 None
             }
@@ -168,6 +192,14 @@ mod tests {
             json!({ "/proc/self/cgroup": "0::/system.slice/slurmstepd.scope/job_7/step_0/user/task_0\n" });
         assert_eq!(host(json!({}), group).job(), Some(Job::Slurm));
         assert_eq!(host(json!({}), json!({})).job(), None);
+        let of = |env: Value| host(env, json!({})).job();
+        assert_eq!(of(json!({ "JOB_ID": "7", "SGE_ROOT": "/opt/sge" })), Some(Job::GridEngine));
+        assert_eq!(of(json!({ "JOB_ID": "7" })), None);
+        assert_eq!(of(json!({ "OAR_JOB_ID": "7" })), Some(Job::Oar));
+        assert_eq!(of(json!({ "_CONDOR_SCRATCH_DIR": "/scratch/dir_7" })), Some(Job::Condor));
+        let group =
+            json!({ "/proc/self/cgroup": "0::/htcondor/condor_var_lib_condor_execute_slot1_1@node\n" });
+        assert_eq!(host(json!({}), group).job(), Some(Job::Condor));
         assert!(!host(json!({ "LSB_JOBID": "7" }), json!({})).is_own_machine());
     }
 }
