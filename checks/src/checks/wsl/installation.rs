@@ -3,7 +3,7 @@
 //! codes and table layout are parsed instead.
 
 use super::start::{self, Said};
-use super::{nested, services};
+use super::{nested, policy, services};
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -50,6 +50,9 @@ fn run(host: &Host, _: &Intent) -> Answer {
     }
     if let (false, Some(old)) = (inside, host.old_windows()) {
         return Ok(vec![windows_old(old)]);
+    }
+    if let (false, Some(finding)) = (inside, policy::without_wsl(host)) {
+        return Ok(vec![finding]);
     }
     let (status, list) = (host.wsl_status(), host.wsl_list());
     let mut said = start::recorded(host);
@@ -192,15 +195,7 @@ fn trouble(answer: &str) -> Option<Finding> {
         Trouble::KernelMissing => ("wsl.kernel-missing", &["wsl.exe --update"]),
         Trouble::NoDistribution => ("wsl.no-distribution", &["wsl.exe --install -d Ubuntu"]),
         Trouble::Forbidden => {
-            return Some(
-                Finding::new("wsl.feature-off", format!("WSL 2 cannot run: {trouble}"))
-                    .because(
-                        "a group policy, or the management of the company (Intune), blocks WSL on this PC",
-                    )
-                    .remedy(
-                        "ask the administrator of this PC to allow WSL; until then, train on a Linux machine",
-                    ),
-            );
+            return Some(policy::blocked(&format!("WSL 2 cannot run: {trouble}")));
         }
         Trouble::NeedsRestart => ("wsl.feature-off", &["shutdown /r /t 0"]),
         // Problems with a download, permissions or a disk are not this check's questions.
