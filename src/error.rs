@@ -31,6 +31,9 @@ pub(crate) enum CommandError {
     Undo(#[from] UndoError),
     #[error(transparent)]
     InWsl(#[from] InWslError),
+    /// WSL does not start, and it is known why.
+    #[error("{error}\n{finding}")]
+    NoWsl { error: Box<InWslError>, finding: String },
     #[error(transparent)]
     Dirs(#[from] YoloDirsError),
     #[error(transparent)]
@@ -93,6 +96,7 @@ impl Hint for CommandError {
             Self::Wsl(error) => error.hint(),
             Self::Undo(error) => error.hint(),
             Self::InWsl(error) => error.hint(),
+            Self::NoWsl { .. } => Some("`yolo doctor --explain ID` explains a finding".into()),
             Self::Data(error) => error.hint(),
             Self::Launch(error) => error.hint(),
             Self::Doctor(error) | Self::OfRank { error, .. } => error.hint(),

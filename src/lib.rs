@@ -18,6 +18,7 @@ mod printer;
 mod run_report;
 pub mod setup;
 mod undo;
+mod variable_lines;
 mod weights_file;
 
 #[doc(hidden)]

@@ -26,7 +26,7 @@ pub mod wsl;
 
 pub use catalogue::{Area, Entry, Fix, entries, entry};
 pub use change::{Change, Edit};
-pub use checks::{Check, Verdict, run_all_checks, run_checks};
+pub use checks::{Check, Verdict, run_all_checks, run_checks, wsl_failure};
 pub use facts::{Host, KnownPaths};
 pub use finding::{Finding, Remedy};
 pub use gpu_load::{GpuLoad, GpuMonitor};

@@ -70,7 +70,7 @@ impl Setting {
 /// What sets a variable of NCCL, if anything does.
 pub(crate) fn setting(host: &Host, name: &str) -> Option<Setting> {
     let of = |value: String, file: Option<String>| Setting { name: name.to_owned(), value, file };
-    if let Some(value) = host.env(name).ok().flatten().filter(|value| !value.is_empty()) {
+    if let Some(value) = host.env_of_run(name).ok().flatten().filter(|value| !value.is_empty()) {
         return Some(of(value, None));
     }
     if !name.starts_with("NCCL_") {
@@ -84,7 +84,7 @@ pub(crate) fn setting(host: &Host, name: &str) -> Option<Setting> {
 
 /// The files in the order in which NCCL reads them.
 fn files(host: &Host) -> Vec<String> {
-    let named = host.env(NAMES_FILE).ok().flatten().filter(|file| !file.is_empty());
+    let named = host.env_of_run(NAMES_FILE).ok().flatten().filter(|file| !file.is_empty());
     let of_home = || host.env(HOME).ok().flatten().map(|home| format!("{home}/.nccl.conf"));
     named.or_else(of_home).into_iter().chain([OF_SYSTEM.to_owned()]).collect()
 }

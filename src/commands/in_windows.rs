@@ -9,6 +9,7 @@ use yolo_plan::run::{check_train_options, check_val_options};
 use super::run::not_started;
 use crate::cli::{Cli, Command, MachineArgs, TrainArgs};
 use crate::dirs::YoloDirs;
+use crate::doctor::with_finding;
 use crate::error::CommandError;
 use crate::in_wsl::{InWslError, Wsl, arguments_of_this_process};
 use crate::launch::machines::Place as MachinePlace;
@@ -29,12 +30,14 @@ pub(super) fn in_wsl(cli: &Cli, printer: &Printer) -> Result<Option<u8>, Command
         return Ok(None);
     }
     check_options(&cli.command, printer)?;
-    let wsl = match Wsl::choose(cli.distribution.as_deref(), &YoloDirs::from_env()?) {
+    let dirs = YoloDirs::from_env()?;
+    let wsl = match Wsl::choose(cli.distribution.as_deref(), &dirs) {
         Err(_) if matches!(place, Place::Either) => return Ok(None),
-        chosen => chosen?,
+        chosen => chosen.map_err(|error| with_finding(error, &dirs))?,
     };
     let trains = matches!(cli.command, Command::Train(_));
-    Ok(Some(wsl.run(&arguments_of_this_process(), trains)?))
+    let ended = wsl.run(&arguments_of_this_process(), trains);
+    Ok(Some(ended.map_err(|error| with_finding(error, &dirs))?))
 }
 
 /// The WSL whose doctor a report in Windows includes; `None` for other commands, and for what a doctor says about

@@ -22,17 +22,23 @@ pub(super) struct Inside {
     pub(super) distribution: Option<String>,
     /// Its report, or why there is none and what to do.
     answer: Result<Value, (String, Option<String>)>,
+    /// The command of `wsl.exe` that failed, and what it wrote.
+    said: Option<(String, String)>,
 }
 
 impl Inside {
     /// Asks the doctor in this distribution the same as these arguments ask here.
     pub(super) fn ask(wsl: &Result<Wsl, InWslError>, args: &DoctorArgs) -> Self {
-        let refused =
-            |error: &InWslError| Err((error.to_string(), error.hint().map(|hint| hint.into_owned())));
+        let refused = |error: &InWslError, distribution| Self {
+            distribution,
+            answer: Err((error.to_string(), error.hint().map(|hint| hint.into_owned()))),
+            said: error.said().map(|(command, output)| (command.to_owned(), output.to_owned())),
+        };
         let wsl = match wsl {
             Ok(wsl) => wsl,
-            Err(error) => return Self { distribution: None, answer: refused(error) },
+            Err(error) => return refused(error, None),
         };
+        let distribution = Some(wsl.distribution().to_owned());
         let answer = match wsl.output(&arguments(args)) {
             Ok((exit::SUCCESS | exit::FAILURE, output)) => serde_json::from_slice(&output.stdout)
                 .map_err(|error| (format!("its answer is not a report: {error}"), None)),
@@ -40,9 +46,15 @@ impl Inside {
                 let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
                 Err((format!("it could not check: {said}"), None))
             }
-            Err(error) => refused(&error),
+            Err(error) => return refused(&error, distribution),
         };
-        Self { distribution: Some(wsl.distribution().to_owned()), answer }
+        Self { distribution, answer, said: None }
+    }
+
+    /// The command of `wsl.exe` that failed, and what it wrote.
+    pub(super) fn said(&self) -> Option<(&str, &str)> {
+        let (command, output) = self.said.as_ref()?;
+        Some((command, output))
     }
 
     /// Why the doctor in WSL did not answer.
@@ -147,7 +159,8 @@ mod tests {
     fn every_finding_of_a_report_is_read_and_duplicates_are_dropped() {
         let report = report();
         let count = report["findings"].as_array().unwrap().len();
-        let inside = Inside { distribution: Some("Ubuntu".to_owned()), answer: Ok(report.clone()) };
+        let inside =
+            Inside { distribution: Some("Ubuntu".to_owned()), answer: Ok(report.clone()), said: None };
         let findings = inside.findings(&[]);
         assert!(count > 10 && findings.len() == count, "{count} {}", findings.len());
         let problem = findings.iter().find(|finding| finding.status >= Status::Warning).unwrap();

@@ -16,8 +16,10 @@ mod report;
 mod select;
 mod text;
 mod verbose;
+mod wsl_failure;
 
 pub(crate) use preflight::preflight;
+pub(crate) use wsl_failure::with_finding;
 
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -75,12 +77,15 @@ fn examine(
     if let (false, Ok(dirs)) = (host.is_recorded(), YoloDirs::from_env()) {
         fix::mark_applied(&mut report, &dirs);
     }
+    let inside = wsl.filter(|_| !host.is_recorded()).map(|wsl| Inside::ask(wsl, args));
+    if let Some((command, output)) = inside.as_ref().and_then(Inside::said) {
+        host.hear(command, 1, output);
+    }
     if let Some(file) = &args.record {
         record(&host, &intent, file)?;
         printer.say(format_args!("recorded in {}", file.display()));
     }
-    let inside = wsl.filter(|_| !host.is_recorded()).map(|wsl| Inside::ask(wsl, args));
-    leave_out_settled(&mut report, inside.as_ref());
+    join(&mut report, inside.as_ref(), &selection);
     let show = |report: &Report<'_>, fixed| {
         let is_json = args.json;
         printer.result(if is_json {
@@ -104,15 +109,21 @@ fn examine(
     let host = machine::this_host(&dirs);
     let mut report = Report::of(&host, &intent, &selection);
     fix::mark_applied(&mut report, &dirs);
-    leave_out_settled(&mut report, inside.as_ref());
+    join(&mut report, inside.as_ref(), &selection);
     show(&report, Some(fixed.steps));
     Ok(exit_status(&report, inside.as_ref()))
 }
 
-/// Windows needs less if the doctor inside WSL has answered.
-fn leave_out_settled(report: &mut Report<'_>, inside: Option<&Inside>) {
-    if inside.is_some_and(|inside| inside.why_not().is_none()) {
+/// Windows needs less if the doctor inside WSL has answered. If WSL did not start, it has said why.
+fn join(report: &mut Report<'_>, inside: Option<&Inside>, selection: &Selection) {
+    let Some(inside) = inside else { return };
+    if inside.why_not().is_none() {
         report.leave_out(&inside::SETTLED);
+    }
+    let said = inside.said();
+    let failure = said.and_then(|(command, output)| yolo_checks::wsl_failure(report.host, command, output));
+    if let Some(finding) = failure.filter(|finding| selection.wants(finding.id)) {
+        report.put(finding);
     }
 }
 

@@ -35,6 +35,15 @@ impl<'a> Report<'a> {
         }
     }
 
+    /// Puts an error in the place of what its check has found: the check did not know of it.
+    pub(super) fn put(&mut self, finding: Finding) {
+        let is_its = |verdict: &&mut Verdict| verdict.check.reports.contains(&finding.id);
+        if let Some(verdict) = self.verdicts.iter_mut().find(is_its) {
+            verdict.findings.retain(|old| matches!(old.status, Status::Info | Status::Warning));
+            verdict.findings.insert(0, finding);
+        }
+    }
+
     /// The findings, grouped by area.
     pub(super) fn findings(&self) -> Vec<&Finding> {
         let mut findings: Vec<&Finding> =

@@ -1,37 +1,11 @@
 //! Which environment variables the program in WSL gets. WSL passes those that the variable `WSLENV` names, and
 //! translates the paths in those that have the flag `/p` there.
 
-use yolo_base::env::{
-    self, CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS, SSL_CERT_FILE, WSLENV, YOLO_DRIVE_C, YOLO_FROM_WINDOWS,
-    YOLO_WSL,
-};
+use yolo_base::env::{WSLENV, YOLO_DRIVE_C, YOLO_FROM_WINDOWS};
 use yolo_base::windows_paths::Form;
+use yolo_base::wsl_variables::{entries as listed_in, is_passed_by_yolo};
 
 use super::marker::Marker;
-
-/// Variables that mean the same in Linux.
-const SAME: [&str; 18] = [
-    env::HTTPS_PROXY,
-    env::HTTP_PROXY,
-    env::ALL_PROXY,
-    env::NO_PROXY,
-    SSL_CERT_FILE,
-    env::NETRC,
-    env::PIP_INDEX_URL,
-    env::PIP_EXTRA_INDEX_URL,
-    env::UV_DEFAULT_INDEX,
-    env::UV_INDEX,
-    env::UV_INDEX_URL,
-    env::UV_EXTRA_INDEX_URL,
-    OMP_NUM_THREADS,
-    CUDA_VISIBLE_DEVICES,
-    "NO_COLOR",
-    "CLICOLOR",
-    "CLICOLOR_FORCE",
-    "RUST_BACKTRACE",
-];
-/// Beginnings of such names.
-const PREFIXES: [&str; 2] = ["YOLO_", "NCCL_"];
 
 /// The variables to set for `wsl.exe`. `own` are those of this process.
 pub(super) fn variables(
@@ -46,21 +20,13 @@ pub(super) fn variables(
             before = value;
             continue;
         }
-        let is = |other: &&str| name.eq_ignore_ascii_case(other);
-        let starts =
-            |prefix: &&str| name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
-        let is_ours = PREFIXES.iter().any(starts) || SAME.iter().any(&is);
-        if is_ours && ![YOLO_WSL, YOLO_FROM_WINDOWS].iter().any(is) && !value.is_empty() {
+        if is_passed_by_yolo(&name) && !value.is_empty() {
             let is_path = Form::of(&value).is_some_and(|form| form.is_absolute());
             entries.push(format!("{name}{}", if is_path { "/p" } else { "" }));
         }
     }
     // What the user lets WSL pass keeps the user's flags.
-    let listed: Vec<&str> = before
-        .split(':')
-        .filter_map(|entry| entry.split('/').next())
-        .filter(|name| !name.is_empty())
-        .collect();
+    let listed: Vec<&str> = listed_in(&before).map(|(name, _)| name).collect();
     let is_new = |entry: &String| {
         let name = entry.split('/').next().unwrap_or_default();
         !listed.iter().any(|listed| listed.eq_ignore_ascii_case(name))

@@ -34,7 +34,13 @@ pub(crate) enum InWslError {
     OtherVersion { distribution: String, here: String, windows: String },
     /// `wsl.exe` says why, in the language of Windows.
     #[error("cannot run yolo in {distribution}: {}{}", .trouble.map_or_else(|| "wsl.exe failed".to_owned(), |trouble| trouble.to_string()), quoted(.output))]
-    Trouble { distribution: String, trouble: Option<Trouble>, output: String },
+    Trouble {
+        distribution: String,
+        trouble: Option<Trouble>,
+        /// The command of `wsl.exe` that wrote this.
+        command: String,
+        output: String,
+    },
     /// WSL does not answer.
     #[error("WSL did not answer within {}", format::duration(.limit.as_secs_f64()))]
     Hangs { distribution: String, limit: std::time::Duration },
@@ -68,6 +74,27 @@ pub(crate) enum InWslError {
     NotWindows(String),
 }
 
+impl InWslError {
+    /// The command of `wsl.exe` that failed, and what it wrote.
+    pub(crate) fn said(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Trouble { command, output, .. } => Some((command, output)),
+            _ => None,
+        }
+    }
+
+    /// Whether `yolo setup --wsl` repairs it.
+    pub(crate) fn is_for_setup(&self) -> bool {
+        matches!(self, Self::Trouble { trouble: Some(trouble), .. } if is_of_setup(*trouble))
+    }
+}
+
+/// What `yolo setup --wsl` repairs.
+fn is_of_setup(trouble: Trouble) -> bool {
+    use Trouble::{FeatureOff, KernelMissing, NoDistribution, NotInstalled, VirtualizationOff};
+    matches!(trouble, NotInstalled | NoDistribution | KernelMissing | FeatureOff | VirtualizationOff)
+}
+
 impl Hint for InWslError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         const SET_UP: &str = "run `yolo setup --wsl`: it shows what it will do, and installs it";
@@ -87,9 +114,7 @@ impl Hint for InWslError {
                 let known = if others.is_empty() { "" } else { "name one of these, or " };
                 format!("{known}run `yolo setup --wsl --distribution {name}` to install it").into()
             }
-            Self::Trouble { trouble: Some(Trouble::NotInstalled | Trouble::NoDistribution | Trouble::KernelMissing | Trouble::FeatureOff | Trouble::VirtualizationOff), .. } => {
-                SET_UP.into()
-            }
+            Self::Trouble { trouble: Some(trouble), .. } if is_of_setup(*trouble) => SET_UP.into(),
             Self::Trouble { .. } => {
                 "`yolo doctor` says what is wrong with WSL on this PC; `yolo setup --wsl` repairs what it can".into()
             }

@@ -147,6 +147,7 @@ impl Wsl {
     fn explain(&self, ended: ExitStatus, stdout: &str, stderr: &str, trains: bool) -> InWslError {
         let distribution = self.distribution.clone();
         let output = format!("{stdout}\n{stderr}");
+        let command = format!("wsl.exe -d {distribution} --exec {PROGRAM}");
         let found = trouble(&output);
         match found {
             Some(Trouble::NotInstalled) => return InWslError::NotInstalled,
@@ -155,7 +156,7 @@ impl Wsl {
                 let others = known.map(|one| one.name).collect();
                 return InWslError::NoSuchDistribution { name: distribution, others };
             }
-            Some(_) => return InWslError::Trouble { distribution, trouble: found, output },
+            Some(_) => return InWslError::Trouble { distribution, trouble: found, command, output },
             None => {}
         }
         // Linux's own words, which WSL does not translate.
@@ -169,7 +170,7 @@ impl Wsl {
         if output.trim().is_empty() {
             return self.ended(ended, None, trains);
         }
-        InWslError::Trouble { distribution, trouble: None, output }
+        InWslError::Trouble { distribution, trouble: None, command, output }
     }
 }
 
@@ -215,6 +216,7 @@ fn listed(exe: &WslExe) -> Result<Vec<yolo_checks::wsl::exe_output::Distribution
         Some(trouble) => Err(InWslError::Trouble {
             distribution: "WSL".to_owned(),
             trouble: Some(trouble),
+            command: "wsl.exe -l -v".to_owned(),
             output: format!("{stdout}\n{stderr}"),
         }),
     }

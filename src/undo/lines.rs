@@ -2,8 +2,7 @@
 //! out or put back wherever they are, whatever was changed around them since. So changes of different variables are
 //! undone in any order.
 
-/// What the first line of a file begins with that `yolo` has created.
-const HEAD: &[u8] = b"# Written by `yolo doctor --fix`";
+use crate::variable_lines::{is_head, variable};
 
 /// What is left to do about a change.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,7 +18,6 @@ pub(super) enum Lines {
 /// Compares a file with what it was before and after a change.
 pub(super) fn without(before: &[u8], after: &[u8], present: &[u8]) -> Lines {
     let (before, after, present) = (split(before), split(after), split(present));
-    let is_head = |line: &[u8]| line.starts_with(HEAD);
     let only_in = |these: &[&[u8]], others: &[&[u8]]| -> Vec<Vec<u8>> {
         let own = these.iter().filter(|line| !is_head(line) && !others.contains(line));
         own.map(|line| line.to_vec()).collect()
@@ -62,22 +60,12 @@ fn split(text: &[u8]) -> Vec<&[u8]> {
     text.strip_suffix(b"\n").unwrap_or(text).split(|byte| *byte == b'\n').collect()
 }
 
-/// The variable that a line sets or unsets.
-fn variable(line: &[u8]) -> Option<&[u8]> {
-    let line = line.trim_ascii_start();
-    match line.strip_prefix(b"export ") {
-        Some(rest) => rest.split(|byte| *byte == b'=').next(),
-        None => line.strip_prefix(b"unset ").map(<[u8]>::trim_ascii),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    const HEADED: &str = "# Written by `yolo doctor --fix`. Source it: . env.sh\n";
+    use crate::variable_lines::HEAD as HEADED;
 
     fn undo(before: &str, after: &str, present: &str) -> Option<Option<String>> {
         match without(before.as_bytes(), after.as_bytes(), present.as_bytes()) {

@@ -106,6 +106,35 @@ fn trouble_of_wsl_is_explained_in_any_language() {
 }
 
 #[test]
+fn why_wsl_does_not_start_is_a_finding_with_its_remedy() {
+    for language in LANGUAGES {
+        for utf16 in [true, false] {
+            let text = format!(
+                "… 'D:\\wsl\\ext4.vhdx' … WSL2 …\n{}Wsl/Service/CreateInstance/MountVhd/HCS/ERROR_PATH_NOT_FOUND\n",
+                language.code
+            );
+            let pc = Pc::answering(&[list(), failing("-d Ubuntu --exec /opt/yolo/yolo", &text, utf16, -1)]);
+            let parts =
+                [r"Ubuntu cannot start: its disk (D:\wsl\ext4.vhdx) does not exist", "[wsl.disk-missing]"];
+            pc.run(&["train"])
+                .failed_with(1, &["cannot run yolo in Ubuntu", parts[0], parts[1], "--explain ID"]);
+            let output = pc.run(&["doctor", "--distribution", "Ubuntu"]);
+            for part in parts {
+                assert!(output.stdout.contains(part), "{}: {}", language.name, output.stdout);
+            }
+        }
+    }
+    // A recording for others has what wsl.exe wrote.
+    let text = "Error code: Wsl/Service/CreateInstance/CreateVm/HCS/HCS_E_CONNECTION_TIMEOUT\n";
+    let pc = Pc::answering(&[list(), failing("-d Ubuntu --exec /opt/yolo/yolo", text, true, -1)]);
+    let file = pc.work().join("pc.json");
+    pc.run(&["doctor", "--record", &file.to_string_lossy()]);
+    let recording: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let heard = &recording["commands"]["wsl.exe -d Ubuntu --exec /opt/yolo/yolo"]["stdout"];
+    assert!(heard.as_str().unwrap().contains("HCS_E_CONNECTION_TIMEOUT"), "{heard}");
+}
+
+#[test]
 fn broken_answers_are_no_panic() {
     for (text, code) in [("", 0), ("\u{0}\u{1}\u{fffd}", 0), ("* 2", -1), ("NAME\n*\n  2\n", 1)] {
         let pc =

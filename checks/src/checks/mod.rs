@@ -116,12 +116,20 @@ pub fn run_checks(host: &Host, intent: &Intent, wanted: impl Fn(&Check) -> bool)
     verdicts.into_iter().map(|(_, verdict)| verdict).collect()
 }
 
+/// Why WSL does not start, from what its program has just printed on this PC. Checks start no distribution, and
+/// `--status` and `-l -v` look healthy on a PC on which none starts.
+pub fn wsl_failure(host: &Host, command: &str, text: &str) -> Option<Finding> {
+    wsl::failure(host, command, text).map(|finding| fitted(host, finding))
+}
+
+/// The finding as the user of this host can follow it.
+fn fitted(host: &Host, finding: Finding) -> Finding {
+    translate(host, only_if_sourced(host, fit(host, finding)))
+}
+
 fn ask(check: &'static Check, host: &Host, intent: &Intent) -> Vec<Finding> {
     match panic::catch_unwind(AssertUnwindSafe(|| (check.run)(host, intent))) {
-        Ok(Ok(findings)) => {
-            let shown = |finding| translate(host, only_if_sourced(host, fit(host, finding)));
-            findings.into_iter().map(shown).collect()
-        }
+        Ok(Ok(findings)) => findings.into_iter().map(|finding| fitted(host, finding)).collect(),
         Ok(Err(why)) => check.reports.first().map(|id| Finding::skipped(id, &why)).into_iter().collect(),
         Err(panic) => {
             let why = panic
@@ -153,6 +161,30 @@ mod tests {
         let findings = ask(&BROKEN, &nowhere(), &Intent::default());
         assert_eq!(findings[0].id, "system.check-failed");
         assert_eq!(findings[0].title, "the check of memory.low failed: a bug");
+    }
+
+    #[test]
+    fn what_wsl_just_said_is_judged_as_in_a_recording() {
+        let command = "wsl.exe -d Ubuntu --exec /opt/yolo/yolo";
+        for code in
+            ["CreateVm/HCS/0x80070569", "CreateVm/HCS/HCS_E_SERVICE_NOT_AVAILABLE", "WSL_E_DISK_CORRUPTED"]
+        {
+            let text = format!("…\nError code: Wsl/Service/CreateInstance/{code}\n");
+            let mut pc = json!({ "version": 1, "os": "windows", "commands": {
+                "wsl.exe --status": "Default Distribution: Ubuntu\nDefault Version: 2\n",
+                "wsl.exe -l -v": "  NAME      STATE           VERSION\n* Ubuntu    Stopped         2\n",
+            } });
+            let here = Host::from_value(pc.clone()).unwrap().0;
+            let live = wsl_failure(&here, command, &text).unwrap();
+            pc["commands"][command] = json!({ "exit": -1, "stdout": text });
+            let recorded = run_all_checks(&Host::from_value(pc).unwrap().0, &Intent::default());
+            let same = recorded.iter().find(|finding| finding.id == live.id).unwrap();
+            assert_eq!(
+                (&same.title, &same.remedy, &same.evidence),
+                (&live.title, &live.remedy, &live.evidence)
+            );
+        }
+        assert_eq!(wsl_failure(&nowhere(), command, "Epoch 5, failure rate 0").map(|found| found.id), None);
     }
 
     #[test]

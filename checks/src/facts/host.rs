@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
+use yolo_base::env::WSLENV;
+use yolo_base::wsl_variables::reaches_wsl;
 
 use super::answer::{
     self, Fact, FileSystem, Interface, KnownPaths, Library, Listener, Output, Process, Stat, System, Unknown,
@@ -397,6 +399,17 @@ impl Host {
         self.row(Section::Env, name)
     }
 
+    /// An environment variable as a run gets it: at a Windows prompt only if it reaches WSL, in which runs are.
+    pub fn env_of_run(&self, name: &str) -> Fact<Option<String>> {
+        if self.is_windows().unwrap_or(false) {
+            let wslenv = self.env(WSLENV).ok().flatten().unwrap_or_default();
+            if !reaches_wsl(name, &wslenv) {
+                return Ok(None);
+            }
+        }
+        self.env(name)
+    }
+
     /// The output of a command, which gets two seconds; `None` if there is no such program.
     pub fn command(&self, arguments: &[&str]) -> Fact<Option<Output>> {
         self.command_within(arguments, COMMAND_BUDGET)
@@ -418,6 +431,11 @@ impl Host {
             name.trim_end_matches(".exe") == program
         };
         self.recorded_commands().into_iter().filter(|(line, _)| of_program(line)).collect()
+    }
+
+    /// Keeps what a command printed that was run for another purpose than this fact, so that a recording has it.
+    pub fn hear(&self, command: &str, exit: i64, text: &str) {
+        self.remember(Question::row(Section::Commands, command), json!({ "exit": exit, "stdout": text }));
     }
 
     /// All recorded outputs, each with its command line. Empty on a live host.

@@ -73,6 +73,7 @@ fn of_job(job: Job, finding: Finding) -> Finding {
     match job {
         Job::Slurm => finding.command("sbatch --exclude=$SLURMD_NODENAME …"),
         Job::Lsf => finding.command("bsub -R \"select[hname!='$(hostname)']\" …"),
-        Job::Pbs | Job::GridEngine | Job::Condor | Job::Flux | Job::Oar => finding,
+        Job::GridEngine => finding.command("qsub -l h='!'$(hostname) …"),
+        Job::Pbs | Job::Condor | Job::Flux | Job::Oar => finding,
     }
 }

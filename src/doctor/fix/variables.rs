@@ -8,8 +8,7 @@ use yolo_checks::{Change, Finding};
 
 use super::shell;
 use crate::dirs::YoloDirs;
-
-const HEAD: &str = "# Written by `yolo doctor --fix`. Source it: . env.sh\n";
+use crate::variable_lines::{HEAD, variable};
 
 /// Its path.
 pub(super) fn file(dirs: &YoloDirs) -> PathBuf {
@@ -45,9 +44,7 @@ pub(super) fn mark_applied(findings: &mut [Finding], profile: &str, dirs: &YoloD
 
 /// Whether a line of the file sets or unsets a variable.
 fn is_of(line: &str, name: &str) -> bool {
-    let line = line.trim_start();
-    let export = line.strip_prefix("export ").and_then(|rest| rest.split('=').next());
-    export == Some(name) || line.strip_prefix("unset ").map(str::trim) == Some(name)
+    variable(line.as_bytes()) == Some(name.as_bytes())
 }
 
 /// The line that sets or unsets a variable.

@@ -115,4 +115,14 @@ pub(super) const ROWS: &[Entry] = &[
         fix: None,
         detects: &["wsl-hostname-127"],
     },
+    Entry {
+        id: "wsl.mtu",
+        area: Area::Wsl,
+        status: Status::Info,
+        title: "A VPN of Windows takes smaller packets than WSL sends",
+        cause: "packets that are too large are lost in the VPN: names are resolved, and downloads hang",
+        remedy: Some("let WSL send smaller packets"),
+        fix: None,
+        detects: &[],
+    },
 ];

@@ -49,4 +49,16 @@ pub(super) const ROWS: &[Entry] = &[
         fix: None,
         detects: &["wsl-interop-path"],
     },
+    Entry {
+        id: "wsl.user-session",
+        area: Area::Wsl,
+        status: Status::Info,
+        title: "systemd did not start the session of the user",
+        cause: "rootless Docker and Podman, `systemctl --user` and lingering need it; training does not",
+        remedy: Some(
+            "update WSL and shut it down, if you need one of these; `journalctl -b -u user@$(id -u)` shows why it failed",
+        ),
+        fix: None,
+        detects: &[],
+    },
 ];

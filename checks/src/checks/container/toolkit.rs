@@ -57,6 +57,10 @@ fn run(host: &Host, _: &Intent) -> Answer {
         let refusal = refusal.filter(|words| words.contains("untime"));
         return Ok(refusal.map(without_runtime).into_iter().collect());
     }
+    // Podman finds the GPUs in a specification, about which another check says what is missing.
+    if refusal.is_none() && host.docker_reaches_podman() {
+        return Ok(Vec::new());
+    }
     let is_job = host.job().is_some();
     if !is_job && host.docker_daemon() == Daemon::Desktop && host.wsl().is_ok_and(|wsl| wsl.is_none()) {
         return Ok(vec![of_desktop(host)]);

@@ -124,19 +124,21 @@ fn is_yaml(path: &str) -> bool {
     path.ends_with(".yaml") || path.ends_with(".yml")
 }
 
-/// That a path did not answer in the time that the doctor waits for it.
+/// That a path did not answer in the time that the doctor waits for it: `within 2.0 s`.
 fn no_answer(host: &Host, path: &str) -> Option<String> {
-    host.stat(path).err().map(|why| why.0).filter(|why| why.contains("no answer within"))
+    let why = host.stat(path).err()?.0;
+    let (_, within) = why.split_once("no answer within ")?;
+    Some(format!("within {}", within.trim_end_matches(')')))
 }
 
 /// A path on a server or of a program that does not answer. A disk of this machine may only have to start turning.
 fn unanswered(host: &Host, what: &str, path: &str) -> Option<Finding> {
-    let why = no_answer(host, path)?;
+    let within = no_answer(host, path)?;
     let mount = mount_of(host, path)?;
     if remote::of_kind(&mount.kind).is_none() && mount.kind != "autofs" {
         return None;
     }
-    let title = format!("{what} does not answer: {why}");
+    let title = format!("{what} does not answer {within}");
     let finding = Finding::new("disk.io-error", title).status(Status::Warning);
     Some(with_remedy(host, finding, DriveFault::ServerAway, path))
 }

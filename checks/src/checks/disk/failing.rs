@@ -4,6 +4,7 @@
 
 use yolo_base::mounts;
 
+use super::health::{has_the_disks, look_at_health};
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::facts::view::data_set::Described;
@@ -118,11 +119,6 @@ fn words_of(line: &str) -> impl Iterator<Item = &str> {
     line.split(move |letter: char| !is_word(letter)).map(|word| word.trim_end_matches('.'))
 }
 
-/// Whether the user of this machine can reach its disks and cables.
-fn has_the_disks(host: &Host) -> bool {
-    host.is_own_machine() && !host.is_virtual_machine()
-}
-
 /// The finding for users of a machine that others run.
 fn of_others(host: &Host, finding: Finding) -> Finding {
     let who = if host.is_virtual_machine() && host.is_own_machine() {
@@ -180,13 +176,20 @@ fn with_remedy(host: &Host, finding: Finding, fault: Fault, is_usb: bool, kind: 
         Fault::FileSystem => finding
             .because("the file system on the disk contradicts itself: files may be damaged, and the kernel may stop writing to it")
             .remedy(match kind {
-                "btrfs" => "find the damaged files with `btrfs scrub start -B` on the mount point, restore them, and look at the \
-                            disk's health (`smartctl -a`) and the memory (memtest86+)",
-                "xfs" => "copy what matters to another disk; unmount the file system and repair it with `xfs_repair`; look at the \
-                          disk's health (`smartctl -a`)",
-                _ => "copy what matters to another disk; check the file system with `fsck -f` while it is not mounted, for the \
-                      root file system at the next start with `fsck.mode=force` on the kernel's command line; look at the disk's \
-                      health (`smartctl -a`)",
+                "btrfs" => format!(
+                    "find the damaged files with `btrfs scrub start -B` on the mount point and restore them; {}; test the memory \
+                     (memtest86+)",
+                    look_at_health(host)
+                ),
+                "xfs" => format!(
+                    "copy what matters to another disk; unmount the file system and repair it with `xfs_repair`; {}",
+                    look_at_health(host)
+                ),
+                _ => format!(
+                    "copy what matters to another disk; check the file system with `fsck -f` while it is not mounted, for the root \
+                     file system at the next start with `fsck.mode=force` on the kernel's command line; {}",
+                    look_at_health(host)
+                ),
             }),
         Fault::Medium | Fault::Array | Fault::Other => finding,
     }

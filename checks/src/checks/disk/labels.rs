@@ -353,7 +353,7 @@ impl Seen {
             .remedy(format!(
                 "{text}: this changes all label files in {labels}; the copy {copy} keeps the old ones"
             ))
-            .command(format!("cp -r {} {}", quote(&labels), quote(&copy)))
+            .command(format!("cp -rnT {} {}", quote(&labels), quote(&copy)))
             .command(format!("find {} -name '*.txt' -exec sed -i -E '{five}' {{}} +", quote(&labels)))
     }
 

@@ -6,6 +6,7 @@ mod dead_mount;
 mod ephemeral;
 mod failing;
 mod filesystem;
+mod health;
 mod images;
 mod inodes;
 mod label_encoding;

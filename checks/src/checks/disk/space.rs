@@ -3,6 +3,7 @@
 use yolo_base::env::HOME;
 use yolo_base::format;
 
+use super::health::look_at_health;
 use super::room::{COMFORTABLE, LEAST, place};
 use crate::checks::{Answer, Check, wsl};
 use crate::facts::{FileSystem, Host};
@@ -81,16 +82,17 @@ pub(super) fn damaged(host: &Host, finding: Finding, kind: &str) -> Finding {
             .command("wsl.exe --shutdown");
     }
     if kind == "btrfs" {
-        return finding.remedy(
-            "copy what matters to another disk and look at the disk's health (`smartctl -a`); then ask `btrfs check \
-             --readonly` while the file system is not mounted, and do not use its `--repair` without advice",
-        );
+        return finding.remedy(format!(
+            "copy what matters to another disk; {}; then ask `btrfs check --readonly` while the file system is not mounted, and \
+             do not use its `--repair` without advice",
+            look_at_health(host)
+        ));
     }
-    finding.remedy(
-        "copy what matters to another disk and look at the disk's health (`smartctl -a`); then check the file \
-         system with fsck while it is not mounted, for the root file system at the next start: \
-         `fsck.mode=force` on the kernel's command line",
-    )
+    finding.remedy(format!(
+        "copy what matters to another disk; {}; then check the file system with fsck while it is not mounted, for the root file \
+         system at the next start: `fsck.mode=force` on the kernel's command line",
+        look_at_health(host)
+    ))
 }
 
 /// Why a file system of Windows is read-only, and what to do: Linux writes to none that Windows, or a pulled

@@ -96,6 +96,7 @@ fn with_more_cores(host: &Host, finding: Finding, count: usize) -> Finding {
                 Job::GridEngine => finding.command(format!("qsub -pe smp {count} …")),
                 Job::Condor => finding.command(format!("condor_submit -append 'request_cpus = {count}' …")),
                 Job::Flux => finding.command(format!("flux batch -n1 -c{count} …")),
+                Job::Oar => finding.command(format!("oarsub -l core={count} …")),
                 _ => finding,
             }
         }

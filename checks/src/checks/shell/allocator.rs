@@ -65,7 +65,7 @@ pub(super) fn findings(host: &Host, intent: &Intent) -> Vec<Finding> {
 }
 
 fn finding(host: &Host, name: &str) -> Option<Finding> {
-    let value = host.env(name).ok()??;
+    let value = host.env_of_run(name).ok()??;
     let why = read(&value).err()?;
     let title = format!("{name} is {value}: {why}");
     let finding = Finding::new("shell.variable-breaks", title).because(

@@ -231,7 +231,7 @@ fn interface_of_gloo(host: &Host) -> Option<Finding> {
 }
 
 fn set(host: &Host, name: &str) -> Option<String> {
-    host.env(name).ok().flatten()
+    host.env_of_run(name).ok().flatten()
 }
 
 fn finding(host: &Host, name: &'static str, rule: fn(&str) -> Option<Effect>) -> Option<Finding> {

@@ -29,6 +29,14 @@ fn run(host: &Host, _: &Intent) -> Answer {
         Finding::ok("system.platform", title)
     } else if os == "macos" {
         Finding::new("system.unsupported", format!("yolo has no libtorch for macOS ({title})"))
+    } else if host.is_arm_windows() {
+        let title = format!(
+            "yolo has no libtorch for the ARM processor of this PC, on which Windows emulates {arch} ({title})"
+        );
+        Finding::new("system.unsupported", title).remedy(
+            "train on another machine (64-bit x86 with Linux, or with Windows and WSL): WSL on this PC is for ARM as well, and \
+             gets no NVIDIA GPU",
+        )
     } else {
         let finding =
             Finding::new("system.unsupported", format!("yolo has no libtorch for {arch} ({title})"));

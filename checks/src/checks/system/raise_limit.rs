@@ -2,7 +2,7 @@
 //! with "Operation not permitted", and the limit must be raised where it was set: for logins, a
 //! systemd service, a batch system or a container.
 
-use crate::facts::{Container, Host, Place};
+use crate::facts::{Container, Host, Job, Place};
 use crate::finding::Finding;
 use crate::remedies::lxc;
 
@@ -108,6 +108,12 @@ fn on_machine(host: &Host, finding: Finding, limit: &Limit) -> Finding {
         return of_systemd(limit, "slurmd.service", "  # on the node")
             .into_iter()
             .fold(finding.remedy(text), Finding::command);
+    }
+    if host.job() == Some(Job::GridEngine) && limit.item == "as" {
+        return finding.remedy(
+            "Grid Engine sets this limit from h_vmem: submit the job with an `-l h_vmem=SIZE` of at least what a rank reserves (each \
+             slot counts it), or ask the administrator for a queue without h_vmem",
+        );
     }
     if let Some(job) = host.job() {
         return finding.remedy(format!(

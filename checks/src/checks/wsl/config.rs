@@ -37,6 +37,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         Err(why) => return Err(why),
     };
     findings.extend(wslconfig(host, &config));
+    findings.extend(super::policy::disabled_setting(host, &config));
     if findings.iter().all(|finding| finding.status < Status::Warning) {
         let number = config.document.settings().count();
         let title = format!(".wslconfig is valid ({})", yolo_base::format::count(number, "setting"));

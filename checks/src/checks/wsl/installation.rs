@@ -3,7 +3,7 @@
 //! codes and table layout are parsed instead.
 
 use super::start::{self, Said};
-use super::{nested, services};
+use super::{nested, policy, services};
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -51,6 +51,9 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if let (false, Some(old)) = (inside, host.old_windows()) {
         return Ok(vec![windows_old(old)]);
     }
+    if let (false, Some(finding)) = (inside, policy::without_wsl(host)) {
+        return Ok(vec![finding]);
+    }
     let (status, list) = (host.wsl_status(), host.wsl_list());
     let mut said = start::recorded(host);
     if inside && let Some(finding) = start::failed_since(host, &said) {
@@ -76,7 +79,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     said.extend(
         [("wsl.exe --status", &status), ("wsl.exe -l -v", &list)].map(|(line, text)| Said::new(line, text)),
     );
-    if let Some(finding) = services::disabled(host, [&status, &list]) {
+    if let Some(finding) = services::disabled(host, &[&status, &list]) {
         return Ok(vec![finding]);
     }
     let distributions = exe_output::distributions(&list);
@@ -118,6 +121,15 @@ fn run(host: &Host, _: &Intent) -> Answer {
         );
     }
     Ok(findings)
+}
+
+/// Why no distribution starts, from what the program that should start one has printed.
+pub(in crate::checks) fn failure(host: &Host, command: &str, text: &str) -> Option<Finding> {
+    let said = [Said::new(command, text)];
+    let of_start = || start::failed(host, &said).filter(|finding| finding.status == Status::Error);
+    let web = start::needs_web_download(host, &said);
+    let of_pc = || trouble(text).map(|finding| from_web(in_machine(host, finding), web));
+    services::disabled(host, &[text]).or_else(of_start).or_else(of_pc)
 }
 
 /// The finding, with commands that go past the store where downloads from it are blocked.
@@ -183,15 +195,7 @@ fn trouble(answer: &str) -> Option<Finding> {
         Trouble::KernelMissing => ("wsl.kernel-missing", &["wsl.exe --update"]),
         Trouble::NoDistribution => ("wsl.no-distribution", &["wsl.exe --install -d Ubuntu"]),
         Trouble::Forbidden => {
-            return Some(
-                Finding::new("wsl.feature-off", format!("WSL 2 cannot run: {trouble}"))
-                    .because(
-                        "a group policy, or the management of the company (Intune), blocks WSL on this PC",
-                    )
-                    .remedy(
-                        "ask the administrator of this PC to allow WSL; until then, train on a Linux machine",
-                    ),
-            );
+            return Some(policy::blocked(&format!("WSL 2 cannot run: {trouble}")));
         }
         Trouble::NeedsRestart => ("wsl.feature-off", &["shutdown /r /t 0"]),
         // Problems with a download, permissions or a disk are not this check's questions.

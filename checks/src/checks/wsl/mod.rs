@@ -5,8 +5,10 @@ mod clock;
 mod config;
 mod config_misplaced;
 mod config_values;
+mod crash_dumps;
 mod data;
 pub(in crate::checks) mod disk;
+mod fstab;
 pub(in crate::checks) mod gpu_blocked;
 mod gpu_device;
 mod gpu_lost;
@@ -19,8 +21,11 @@ mod linux_driver;
 mod loader;
 mod local_ports;
 mod memory;
+mod mtu;
 mod nested;
 mod network;
+mod policy;
+mod processor_group;
 mod release;
 mod restart_due;
 mod services;
@@ -31,6 +36,8 @@ mod start;
 mod version;
 
 use super::Check;
+pub(super) use installation::failure;
+
 use host::{LIBRARIES, SHUTDOWN, edit, has_wslconfig, is_wsl_itself};
 
 pub(super) const CHECKS: &[&Check] = &[
@@ -49,11 +56,15 @@ pub(super) const CHECKS: &[&Check] = &[
     &config::CHECK,
     &config_misplaced::CHECK,
     &restart_due::CHECK,
+    &processor_group::CHECK,
     &config_values::CHECK,
     &local_ports::CHECK,
     &data::CHECK,
     &disk::CHECK,
+    &fstab::CHECK,
+    &crash_dumps::CHECK,
     &network::CHECK,
+    &mtu::CHECK,
     &several_machines::CHECK,
     &clock::CHECK,
     &session::CHECK,

@@ -17,9 +17,9 @@ const NEEDED: [(&str, &str); 4] = [
 ];
 
 /// The finding, if WSL says that a service is disabled.
-pub(super) fn disabled(host: &Host, answers: [&String; 2]) -> Option<Finding> {
-    let says = |answer: &&String| exe_output::trouble(answer) == Some(Trouble::ServiceDisabled);
-    let answer = answers.into_iter().find(says)?;
+pub(super) fn disabled(host: &Host, answers: &[&str]) -> Option<Finding> {
+    let says = |answer: &&&str| exe_output::trouble(answer) == Some(Trouble::ServiceDisabled);
+    let answer = answers.iter().find(says)?;
     let start = |name: &str| host.registry(&format!(r"{SERVICES}\{name}\Start")).ok().flatten();
     let mut services: Vec<(&str, &str)> = NEEDED
         .into_iter()

@@ -8,7 +8,7 @@ use crate::intent::Intent;
 
 pub(super) static CHECK: Check = Check {
     question: "Does WSL keep running without a terminal?",
-    reports: &["wsl.idle", "wsl.no-systemd"],
+    reports: &["wsl.idle", "wsl.no-systemd", "wsl.user-session"],
     preflight: false,
     run,
 };
@@ -61,9 +61,30 @@ fn run(host: &Host, _: &Intent) -> Answer {
         Ok(Some(name)) if name.trim() != "systemd" => {
             findings.push(without_systemd(host, name.trim()));
         }
+        Ok(Some(_)) => findings.extend(without_user_session(host)),
         _ => {}
     }
     Ok(findings)
+}
+
+/// systemd runs, but not for this user: `wsl: Failed to start the systemd user session for 'mara'.`
+fn without_user_session(host: &Host) -> Option<Finding> {
+    const FAILED: &str = "Failed to start the systemd user session";
+    let outputs = host.recorded_commands().into_iter().map(|(_, output)| output.all_text());
+    let said = outputs
+        .into_iter()
+        .find_map(|text| Some(text.lines().find(|line| line.contains(FAILED))?.trim().to_owned()));
+    let folder = format!("/run/user/{}", host.user().ok()?.uid?);
+    // Only a login through WSL makes the folder of root.
+    let is_missing = || host.exists(&folder) == Ok(false) && !folder.ends_with("/0");
+    let seen = match said {
+        Some(line) => line,
+        None if is_missing() => format!("{folder} does not exist"),
+        None => return None,
+    };
+    let finding =
+        Finding::new("wsl.user-session", "systemd did not start the session of this user").seen(seen);
+    Some(finding.command("wsl.exe --update").command(super::SHUTDOWN))
 }
 
 /// The first process is not systemd: it was never asked for, or WSL has not read the request, or there is none.

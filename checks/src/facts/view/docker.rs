@@ -36,13 +36,19 @@ impl Host {
         self.text(RUNTIME_CONFIG).ok().flatten().map(|text| RuntimeConfig::read(&text))
     }
 
+    /// Whether `docker` talks to Podman, which has its own settings, by the variable that Podman's manual names for that.
+    pub fn docker_reaches_podman(&self) -> bool {
+        self.env("DOCKER_HOST")
+            .is_ok_and(|address| address.is_some_and(|address| address.contains("/podman/")))
+    }
+
     /// Which daemon `docker` reaches, as the variables, the client's settings or recorded commands say.
     pub fn docker_daemon(&self) -> Daemon {
         let set = |name: &str| self.env(name).ok().flatten().filter(|value| !value.is_empty());
         if let Some(address) = set("DOCKER_HOST") {
             return if address.contains("/.docker/desktop/") {
                 Daemon::Desktop
-            } else if address.starts_with("unix:///run/user/") && !address.contains("/podman/") {
+            } else if address.starts_with("unix:///run/user/") && !self.docker_reaches_podman() {
                 Daemon::Rootless
             } else {
                 Daemon::System

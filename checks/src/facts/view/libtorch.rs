@@ -44,12 +44,19 @@ impl Libtorch {
 impl Host {
     /// The libtorch of a run; `None` if none is installed yet.
     pub fn libtorch(&self) -> Fact<Option<Libtorch>> {
-        self.places()?.libtorch.map(|root| self.libtorch_at(&root)).transpose()
+        let places = self.places()?;
+        if places.libtorch_named.is_some() && !self.passes_libtorch()? {
+            return Ok(None);
+        }
+        places.libtorch.map(|root| self.libtorch_at(&root)).transpose()
     }
 
     /// The value of the user's variable LIBTORCH; `None` if it is not set, or is the link that setup
     /// keeps in a checkout, which cargo sets for every program that it starts.
     pub fn named_libtorch(&self) -> Fact<Option<String>> {
+        if !self.passes_libtorch()? {
+            return Ok(None);
+        }
         let of_places = self.places().ok().and_then(|places| places.libtorch_named);
         let named = match of_places {
             Some(root) => Some(root),
@@ -57,6 +64,11 @@ impl Host {
         };
         let named = named.map(|root| root.trim_end_matches(['/', '\\']).to_owned());
         Ok(named.filter(|root| !root.is_empty() && !root.ends_with("/.libtorch")))
+    }
+
+    /// Whether a run gets LIBTORCH: one in WSL does not get that of Windows, unless the user lets WSL pass it.
+    fn passes_libtorch(&self) -> Fact<bool> {
+        Ok(!self.is_windows().unwrap_or(false) || self.env_of_run(yolo_base::env::LIBTORCH)?.is_some())
     }
 
     /// The libtorch in this folder.

@@ -127,7 +127,8 @@ impl Host {
             return Some(Job::Oar);
         }
         let groups = self.text("/proc/self/cgroup").ok().flatten().unwrap_or_default();
-        groups.contains("/slurm").then_some(Job::Slurm)
+        let of_group = [("/slurm", Job::Slurm), ("/oar/", Job::Oar), ("/htcondor/", Job::Condor)];
+        of_group.into_iter().find_map(|(part, job)| groups.contains(part).then_some(job))
     }
 
     /// The batch system that this machine belongs to: that of the job, or the one whose commands are installed, as on a
@@ -207,6 +208,9 @@ mod tests {
             assert_eq!(host(env, json!({})).job(), Some(job));
         }
         assert_eq!(host(json!({ "JOB_ID": "7" }), json!({})).job(), None);
+        let group =
+            json!({ "/proc/self/cgroup": "0::/htcondor/condor_var_lib_condor_execute_slot1_1@node\n" });
+        assert_eq!(host(json!({}), group).job(), Some(Job::Condor));
         assert!(!host(json!({ "LSB_JOBID": "7" }), json!({})).is_own_machine());
     }
 }

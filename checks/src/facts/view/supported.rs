@@ -17,10 +17,20 @@ impl Host {
         alpine || said || only()
     }
 
+    /// Whether this is a Windows PC with a processor of ARM, on which a program for x86-64 is emulated.
+    pub fn is_arm_windows(&self) -> bool {
+        let starts = |name: &str, start: &str| {
+            self.env(name).is_ok_and(|value| value.is_some_and(|value| value.trim().starts_with(start)))
+        };
+        self.is_windows().unwrap_or(false)
+            && (starts("PROCESSOR_IDENTIFIER", "ARM") || starts("PROCESSOR_ARCHITEW6432", "ARM64"))
+    }
+
     /// Whether this operating system and CPU have a libtorch that `yolo` can use; `true` if they are
     /// unknown.
     pub fn has_libtorch_build(&self) -> bool {
         self.arch().is_ok_and(|arch| arch == "x86_64")
+            && !self.is_arm_windows()
             && self.os().is_ok_and(|os| os == "linux" || os == "windows")
             || self.arch().is_err()
             || self.os().is_err()

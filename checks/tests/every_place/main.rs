@@ -2,10 +2,13 @@
 //! distribution, into a container, a pod, a batch job or a notebook service, and the commands of its
 //! findings are collected. Recorded machines that are in such a place already, in WSL or on Windows stay where
 //! they are. The rules here say which commands may appear where; the snapshot shows each command once, with the
-//! places that it is for. Every command that deletes, ends, restarts or upgrades something is reviewed here.
+//! places that it is for. Every command that deletes, ends, restarts or upgrades something is
+//! reviewed in `reviewed.rs`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod reviewed;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +16,7 @@ use std::fmt::Write as _;
 use std::sync::OnceLock;
 use std::thread;
 
+use reviewed::{HARMFUL, REVIEWED};
 use serde_json::{Value, json};
 use support::{Case, cases, is_produced, merge};
 use yolo_checks::facts::Place;
@@ -321,172 +325,6 @@ fn each_command_and_its_places() {
     settings.set_description("Each command of each finding, and the places that it is for");
     settings.bind(|| insta::assert_snapshot!("every_place", text));
 }
-
-/// What makes a command one that can do harm: it deletes, ends, restarts, upgrades or overwrites.
-const HARMFUL: [&str; 40] = [
-    "taskkill",
-    "/disable-feature",
-    "fsck",
-    "e2fsck",
-    "-mig 0",
-    "sed -i",
-    "--set-version",
-    "reg add",
-    "chmod ",
-    "--shutdown",
-    "full-upgrade",
-    "--upgrade",
-    "rm ",
-    "rmdir",
-    "unlink ",
-    "wipefs",
-    "mkfs",
-    "dd if",
-    "kill ",
-    "pkill",
-    "killall",
-    "reboot",
-    "shutdown",
-    "restart",
-    "--gpu-reset",
-    "rmmod",
-    "modprobe -r",
-    "upgrade",
-    "-Syu",
-    "zypper dup",
-    "zypper update",
-    "--update",
-    "unregister",
-    "mv ",
-    "remove",
-    "purge",
-    "uninstall",
-    "mask",
-    "prune",
-    "-Su",
-];
-
-/// Each such command as the doctor may say it, by its beginning, and why it is safe there. A new one has to be
-/// added here, by someone who has thought about what it can destroy.
-const REVIEWED: &[(&str, &str)] = &[
-    ("rm -i ", "asks before each file"),
-    (
-        "find … -name '*.txt' -exec sed -i '1s/^\\xef\\xbb\\xbf//'",
-        "takes the mark of an encoding off label files that begin with it; all others stay as they are",
-    ),
-    (
-        "find … -name '*.txt' -exec sh -c 'for file; do case $(head -c 2",
-        "converts label files that begin with the mark of UTF-16; a failed conversion leaves the file",
-    ),
-    (
-        "find … -name '*.txt' -exec sed -i -E 's/^[[:space:]]*(([^[:space:]]+",
-        "cuts label files to boxes, after the command before it has copied them; only where all sampled lines have key points",
-    ),
-    (
-        "find … -name '[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]-*.txt' -execdir sh -c 'mv -n ",
-        "takes eight hexadecimal digits and a hyphen off the names of label files; `-n` keeps files that exist",
-    ),
-    (
-        "find … -name '*.jpg.txt' -execdir sh -c 'mv -n ",
-        "takes the image's extension off the names of label files; `-n` keeps files that exist",
-    ),
-    ("mv ", "moves a folder or file to the name that is looked for; nothing has that name yet"),
-    (
-        "sudo rm /usr/bin/nvidia-smi",
-        "a copy that no package brought; the tool itself is in the folder of WSL",
-    ),
-    ("sudo rm /etc/resolv.conf", "WSL writes it anew at its next start"),
-    ("sudo apt purge ", "only the Linux driver inside WSL, which hides that of Windows; apt asks"),
-    ("apt purge ", "only the driver's libraries inside a container, which come from the host; apt asks"),
-    ("Remove-Item Env:LIBTORCH", "a variable of this session only"),
-    (
-        "dism.exe /online /disable-feature",
-        "the part of Windows for WSL, which the next command switches on again",
-    ),
-    (
-        "powershell.exe -Command \"Get-AppxPackage *WindowsSubsystemForLinux*",
-        "the program of WSL, which is installed again; the disks of the distributions stay",
-    ),
-    (
-        "wsl.exe -d <another distribution> -u root --exec e2fsck -f -y ",
-        "the file system is broken and mounted read-only; the remedy says to copy its disk first",
-    ),
-    ("taskkill.exe /f /im wslservice.exe", "WSL does not answer; the service starts again by itself"),
-    ("rm /etc/ld.so.conf.d/", "a line for the loader in an image, which names a folder that breaks CUDA"),
-    ("sudo rm /etc/ld.so.conf.d/", "the same on a machine; the package cuda-compat writes it anew"),
-    (
-        "sudo snap remove docker",
-        "the remedy says what it removes; snapd keeps a copy of the snap's data for a month",
-    ),
-    ("systemctl --user restart docker", "a service that has to read changed settings"),
-    ("kill ", "only ranks of this user whose supervisor is gone"),
-    ("sudo reboot", "last, on the user's own machine; a run there has not started"),
-    ("sudo shutdown -c", "cancels a shutdown that is scheduled; the machine goes on"),
-    ("shutdown /r", "the same on Windows, which asks to close programs"),
-    ("wsl.exe --shutdown", "ends what runs in WSL, which the remedy says; nothing on its disk changes"),
-    ("wsl.exe --update", "Microsoft's own update; distributions stay as they are"),
-    ("docker restart ", "a container's own; on its host"),
-    ("podman restart ", "a container's own; on its host"),
-    ("lxc restart ", "a container's own; on its host"),
-    ("pct reboot ", "a container's own; on its host"),
-    ("sudo systemctl restart ", "a service that has to read changed settings"),
-    ("sudo systemctl daemon-reload && sudo systemctl restart ", "the same"),
-    ("sudo sv restart ", "the same on Void"),
-    ("sudo systemctl mask nvidia-cdi-refresh", "undone by unmask"),
-    ("pip uninstall nvidia-nccl-", "the next command installs the package whose file it overwrote"),
-    ("sudo chmod 644 /etc/cdi/", "lets all users read the list of GPUs; takes nothing away"),
-    (
-        "sudo chmod a+rw /dev/infiniband/",
-        "the usual mode of these device files; lasts until the next restart",
-    ),
-    ("chmod 1777 /dev/shm", "the usual mode of this folder; a sticky bit keeps the files of users apart"),
-    ("sudo chmod 1777 /dev/shm", "the same"),
-    ("sed -i '/^NCCL_", "deletes the line of the one variable that the remedy names"),
-    ("sudo sed -i '/^NCCL_", "the same"),
-    ("sudo sed -i 's/^\\[boot\\]/", "adds one line below its section of wsl.conf"),
-    ("chmod -R a+rX ", "lets others read images; takes nothing away"),
-    ("chmod a+r ", "lets others read one file; takes nothing away"),
-    ("chmod u+", "gives the owner of a file or folder access to it; takes nothing away"),
-    ("reg add HKLM", "sets one value, which the remedy names"),
-    ("wsl.exe --set-version ", "converts the distribution in place; WSL keeps it as it is if that fails"),
-    ("sudo chmod -R a+rX ", "lets others read images; takes nothing away"),
-    ("sudo chmod a+r ", "lets others read one file; takes nothing away"),
-    (
-        "sudo chmod 666 /dev/",
-        "NVIDIA's and WSL's own mode of these device files; lasts until the next restart",
-    ),
-    (
-        "sudo sed -i -E '/^(deb|Components)/s/ main",
-        "adds components to Debian's own sources, which stay as they are otherwise",
-    ),
-    ("sudo sed -i '/^\\s*\\[automount\\]/Ia options", "adds one line below its section of wsl.conf"),
-    (
-        "sudo nvidia-smi -i ",
-        "the driver refuses it while a program uses the card; the remedy says that its instances end",
-    ),
-    ("sudo nvidia-smi --gpu-reset", "the driver refuses it while a program uses the card"),
-    ("sudo rmmod nvidia_uvm", "the kernel refuses it while a program uses the module"),
-    ("sudo pacman -Syu", "the whole system: a part of it breaks Arch"),
-    ("sudo rpm-ostree upgrade", "a new image; the present one stays to go back to"),
-    ("sudo dnf upgrade", "the whole system, by its package manager, which asks"),
-    ("sudo zypper dup", "the whole system, by its package manager, which asks"),
-    ("sudo zypper update", "the whole system, by its package manager, which asks"),
-    ("sudo apt update && sudo apt full-upgrade", "the whole system, by its package manager, which asks"),
-    ("sudo xbps-install -Su", "the whole system, by its package manager, which asks"),
-    (
-        "sudo dnf remove 'akmod-nvidia*'",
-        "only NVIDIA's driver, which the next command replaces by another branch; dnf asks",
-    ),
-    (
-        "sudo rpm-ostree uninstall akmod-nvidia",
-        "a new image with another branch; the present one stays to go back to",
-    ),
-    (
-        "sudo rm -f /lib/udev/rules.d/50-remove-nvidia.rules",
-        "the rule that removes the card; envycontrol writes it again if asked",
-    ),
-    ("sudo nixos-rebuild switch --upgrade", "a new generation; the present one stays to go back to"),
-];
 
 /// Whether a command is the reviewed one, of which a path may be left out: `find … -name …`.
 fn is_of(command: &str, reviewed: &str) -> bool {
