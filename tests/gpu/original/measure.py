@@ -139,6 +139,23 @@ def copied(data, work, batch):
     return copy
 
 
+def validate_once(original):
+    """Lets later validations return what the first did. Their time does not count, but with a small data set it would be
+    most of the time. `noval` is no way out: version 7.0.14 then fails at the end of the first epoch."""
+    import yolov5.val as validation
+
+    run, results = validation.run, []
+
+    def once(*values, **more):
+        if not results:
+            results.append(run(*values, **more))
+        return results[0]
+
+    validation.run = once
+    if original.validate is not validation:
+        raise RuntimeError("the training of the original validates with another module than yolov5.val")
+
+
 def nothing(*_, **__):
     """Takes the place of a function that is not needed."""
 
@@ -168,6 +185,7 @@ def measure(options):
 
     original.check_git_status = original.check_git_info = original.check_requirements = nothing
     original.check_amp = lambda model: options.precision == "amp"
+    validate_once(original)
     data = copied(options.data.resolve(), work, options.batch_size)
     loaders = []
     create_loader = original.create_dataloader
@@ -188,7 +206,7 @@ def measure(options):
         original.run(
             data=str(data), cfg="yolov5n.yaml", weights="", imgsz=options.imgsz, batch_size=options.batch_size,
             device=options.device, workers=options.workers, cache="ram", epochs=ENDLESS, noautoanchor=True,
-            noplots=True, nosave=True, noval=True, project=str(work / "runs"), exist_ok=True,
+            noplots=True, nosave=True, patience=ENDLESS, project=str(work / "runs"), exist_ok=True,
         )
     except Finished:
         return result(options, meter, loaders[0][0].num_workers)

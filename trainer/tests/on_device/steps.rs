@@ -21,8 +21,9 @@ use crate::scenes::{Scenes, images_in_double, loader};
 const CHANGE: f64 = 1e-3;
 
 /// The same on a GPU: its convolutions round otherwise, and what that does to the largest value of a pool grows from
-/// step to step. The norm of the third step was off by 2e-3 on an H200, with the pretrained yolov5n.
-const CHANGE_ON_GPU: f64 = 1e-2;
+/// step to step. With the pretrained yolov5n on an H200, the norm of the third step was off by 2e-3, and the weights of a
+/// layer by 1.2e-2 of their change.
+const CHANGE_ON_GPU: f64 = 5e-2;
 
 /// The same with given gradients, where only the steps themselves are rounded.
 const GIVEN_CHANGE: f64 = 1e-4;
