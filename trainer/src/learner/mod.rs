@@ -137,7 +137,7 @@ impl Learner {
     /// # Errors
     /// When memory runs out, or a peer is lost while SyncBatchNorm exchanges statistics.
     pub fn accumulate(&mut self, images: &Tensor, targets: &[[f32; 6]]) -> Result<Tensor, TrainError> {
-        let (heads, assigned) = self.heads_meanwhile_assign(images, targets)?;
+        let (heads, assigned) = self.heads_and_assigned(images, targets)?;
         let LossOutput { total, items } = self.loss_assigned(&heads, targets, assigned)?;
         drop(heads);
         let total = self.scaled(total)?;
@@ -158,7 +158,7 @@ impl Learner {
         if let Some(parallel) = &mut self.parallel {
             parallel.before_forward()?;
         }
-        let (heads, assigned) = self.heads_meanwhile_assign(images, targets)?;
+        let (heads, assigned) = self.heads_and_assigned(images, targets)?;
         let loss = self.loss_assigned(&heads, targets, assigned)?;
         drop(heads);
         self.add_gradients(&loss)?;
@@ -186,22 +186,33 @@ impl Learner {
     /// The heads of a batch, and what its targets are assigned to. A GPU's work is launched by this thread while another
     /// assigns, because a small model is done nearly as soon as all of it is launched. On the CPU, which computes
     /// meanwhile, the loss assigns.
+    fn heads_and_assigned(
+        &self,
+        images: &Tensor,
+        targets: &[[f32; 6]],
+    ) -> Result<(Vec<Tensor>, Option<Assigned>), TrainError> {
+        match images.device().is_cuda() {
+            true => self.heads_meanwhile_assign(images, targets),
+            false => Ok((self.heads(images)?, None)),
+        }
+    }
+
     fn heads_meanwhile_assign(
         &self,
         images: &Tensor,
         targets: &[[f32; 6]],
     ) -> Result<(Vec<Tensor>, Option<Assigned>), TrainError> {
-        if !images.device().is_cuda() {
-            return Ok((self.heads(images)?, None));
-        }
-        let (assigner, grids) = (self.loss.assigner(), self.model.head_sizes(images));
+        self.loss.check_targets(targets, images.size().first().copied().unwrap_or(0))?;
+        let (assigner, sizes) = (self.loss.assigner(), self.model.head_sizes(images));
         std::thread::scope(|scope| {
-            let assign = move || assigner.assign(targets, grids);
+            let assign = move || assigner.assign(targets, sizes);
             // If the system refuses the thread, the loss assigns.
             let thread =
                 std::thread::Builder::new().name("assign".to_owned()).spawn_scoped(scope, assign).ok();
-            let heads = self.heads(images)?;
-            Ok((heads, thread.and_then(|thread| thread.join().ok())))
+            let heads = self.heads(images);
+            let assigned = thread.map(std::thread::ScopedJoinHandle::join).transpose();
+            let failed = |_| TrainError::new("the thread that assigns targets has failed");
+            Ok((heads?, assigned.map_err(failed)?))
         })
     }
 

@@ -1,5 +1,5 @@
-//! What the targets of a batch are assigned to on all levels, in the host's memory, in the order in which
-//! [`super::matched`] sends it to the device. It needs the sizes of the heads but not their values, so a thread can make it
+//! The assignments of a batch's targets on all levels, in host memory, in the order in which [`super::matched`] sends them to
+//! the device. They need the sizes of the heads but not their values, so a thread can make them
 //! while another launches the network.
 
 use super::assign::{AnchorSize, Assignment, Target, assign_level};
@@ -95,7 +95,8 @@ fn integer(assignment: &Assignment, row: i64) -> i64 {
 }
 
 /// The index and position of the last occurrence of each distinct position, in the order of the indices. A batch has
-/// ten thousands of positions, and a hash table of them took longer than the rest of the assignment.
+/// ten thousands of positions, and a hash table of them took longer than the rest of the assignment. Positions are not
+/// negative: targets were checked.
 fn last_writes(positions: &[i64]) -> Vec<(usize, i64)> {
     let most = positions.iter().copied().max().map_or(0, |most| most as usize + 1);
     let mut seen = vec![0_u64; most.div_ceil(64)];

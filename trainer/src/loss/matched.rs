@@ -9,6 +9,7 @@ use crate::error::TrainError;
 
 /// The columns of a head before the classes: x, y, width, height, objectness.
 pub(super) const BOX_COLUMNS: i64 = 5;
+
 /// The assignments of all levels on the device of the heads.
 #[derive(Debug)]
 pub(super) struct Matched {

@@ -151,7 +151,7 @@ impl DetectionLoss {
 
     /// Invariant: every index that reaches the device is checked here. A wrong one would read out of
     /// bounds on a GPU, which ends the process.
-    fn check_targets(&self, targets: &[Target], batch: i64) -> Result<(), TrainError> {
+    pub(crate) fn check_targets(&self, targets: &[Target], batch: i64) -> Result<(), TrainError> {
         for target in targets {
             let (image, class) = (target[0], target[1]);
             if !(0.0..batch as f32).contains(&image) {

@@ -7,54 +7,76 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use tch::{Device, Tensor};
 use tch_train::{CopyStream, Copying};
-use yolo_data::loader::Batch;
+use yolo_data::loader::{Batch, Halt};
 
 use super::input::{arrived, begin_copy};
 use crate::error::TrainError;
 
-/// Batches that are ready before they are needed, besides the one that the thread holds. One is enough, and each takes
-/// memory of the device.
+/// Batches that are ready before they are needed, in addition to the one that the thread is about to send. One is enough,
+/// and each takes memory of the device.
 const READY: usize = 1;
+/// The most batches that were taken from the loader and not yet given to whoever works on them.
+pub(crate) const MOST_AHEAD: usize = READY + 1;
 
-/// What the loader gives, with its copy.
-type Taken = Result<(Batch, Copying), TrainError>;
+/// A batch with its copy.
+type Taken = (Batch, Copying);
 
 /// Batches on their device, in their order.
 pub(crate) enum Ahead<'a> {
-    /// Taken when they are needed.
-    InTurn(Box<dyn Iterator<Item = Taken> + 'a>),
-    /// Taken by a thread.
-    FromThread(Receiver<Taken>),
+    /// Taken and copied when they are needed.
+    InTurn { batches: Box<dyn Iterator<Item = Result<Batch, TrainError>> + 'a>, stream: CopyStream },
+    /// Taken and copied by a thread, which sends `None` after the last.
+    FromThread { batches: Receiver<Result<Option<Taken>, TrainError>>, has_ended: bool },
 }
 
 impl Ahead<'_> {
-    /// The next batch, with its images on the device; `None` after the last. `taken` is called when the batch is there,
-    /// before the device may use it.
+    /// The next batch, with its images on the device; `None` after the last. `taken` is called when the batch is there:
+    /// in turn before it is copied, else before the device may use it.
     ///
     /// # Errors
     /// When the loader fails, or memory runs out. An error waits for its turn.
     pub(crate) fn next(&mut self, taken: &mut dyn FnMut()) -> Result<Option<(Batch, Tensor)>, TrainError> {
         let next = match self {
-            Self::InTurn(batches) => batches.next(),
-            Self::FromThread(batches) => batches.recv().ok(),
+            Self::InTurn { batches, stream } => {
+                let Some(batch) = batches.next().transpose()? else { return Ok(None) };
+                taken();
+                let copying = begin_copy(&batch, stream)?;
+                Some((batch, copying))
+            }
+            Self::FromThread { batches, has_ended } => {
+                let next = batches.recv().unwrap_or_else(|_| Err(TrainError::new(FAILED)));
+                *has_ended = !matches!(next, Ok(Some(_)));
+                let next = next?;
+                if next.is_some() {
+                    taken();
+                }
+                next
+            }
         };
-        let Some(next) = next else { return Ok(None) };
-        taken();
-        let (batch, copying) = next?;
+        let Some((batch, copying)) = next else { return Ok(None) };
         Ok(Some((batch, arrived(copying)?)))
     }
 }
 
-/// Calls `work` with these batches on `device`. The loader may have been asked for some that `work` does not take.
+/// What is said if the thread panics.
+const FAILED: &str = "the thread that copies batches has failed";
+
+/// Calls `work` with these batches on `device`. The loader may have been asked for some that `work` does not take; if `work`
+/// ends before the last batch, `halt` ends the making of the others.
 ///
 /// # Errors
 /// Those of `work`; or when the device cannot be used, or the system refuses a thread.
 pub(crate) fn copied_ahead<E: Into<TrainError>, T>(
     device: Device,
+    halt: &Halt,
     batches: impl Iterator<Item = Result<Batch, E>> + Send,
     work: impl FnOnce(&mut Ahead<'_>) -> Result<T, TrainError>,
 ) -> Result<T, TrainError> {
-    if device.is_cuda() { by_thread(device, batches, work) } else { copied_in_turn(device, batches, work) }
+    if device.is_cuda() {
+        by_thread(device, halt, batches, work)
+    } else {
+        copied_in_turn(device, batches, work)
+    }
 }
 
 /// As [`copied_ahead`], but each batch is taken and copied when it is needed, on every device.
@@ -67,11 +89,12 @@ pub(crate) fn copied_in_turn<E: Into<TrainError>, T>(
     work: impl FnOnce(&mut Ahead<'_>) -> Result<T, TrainError>,
 ) -> Result<T, TrainError> {
     let stream = CopyStream::new(device)?;
-    work(&mut Ahead::InTurn(Box::new(batches.map(|batch| begin(batch, &stream)))))
+    work(&mut Ahead::InTurn { batches: Box::new(batches.map(|batch| batch.map_err(Into::into))), stream })
 }
 
 fn by_thread<E: Into<TrainError>, T>(
     device: Device,
+    halt: &Halt,
     batches: impl Iterator<Item = Result<Batch, E>> + Send,
     work: impl FnOnce(&mut Ahead<'_>) -> Result<T, TrainError>,
 ) -> Result<T, TrainError> {
@@ -83,14 +106,17 @@ fn by_thread<E: Into<TrainError>, T>(
             .map_err(|error| {
                 TrainError::new(format!("cannot start the thread that copies batches: {error}"))
             })?;
-        let mut ahead = Ahead::FromThread(receiver);
+        let mut ahead = Ahead::FromThread { batches: receiver, has_ended: false };
         let result = work(&mut ahead);
-        // Without a receiver, the thread ends.
+        let has_ended = matches!(ahead, Ahead::FromThread { has_ended: true, .. });
+        // Without a receiver, the thread ends; it must not wait for a batch that nobody wants.
         drop(ahead);
-        match thread.join() {
-            Ok(()) => result,
-            Err(_) => Err(TrainError::new("the thread that copies batches has failed")),
+        if !has_ended {
+            halt.stop();
         }
+        // If the thread has panicked, whoever wanted its next batch got an error. What was done without it stays done.
+        let _ = thread.join();
+        result
     })
 }
 
@@ -98,28 +124,21 @@ fn by_thread<E: Into<TrainError>, T>(
 fn copy_all<E: Into<TrainError>>(
     device: Device,
     batches: impl Iterator<Item = Result<Batch, E>>,
-    sender: &SyncSender<Taken>,
+    sender: &SyncSender<Result<Option<Taken>, TrainError>>,
 ) {
-    let stream = match CopyStream::new(device) {
-        Ok(stream) => stream,
-        Err(error) => {
-            let _ = sender.send(Err(error.into()));
-            return;
+    let copy = || -> Result<(), TrainError> {
+        let stream = CopyStream::new(device)?;
+        for batch in batches {
+            let batch = batch.map_err(Into::into)?;
+            let copying = begin_copy(&batch, &stream)?;
+            if sender.send(Ok(Some((batch, copying)))).is_err() {
+                break;
+            }
         }
+        Ok(())
     };
-    for batch in batches {
-        let taken = begin(batch, &stream);
-        let failed = taken.is_err();
-        if sender.send(taken).is_err() || failed {
-            return;
-        }
-    }
-}
-
-fn begin<E: Into<TrainError>>(batch: Result<Batch, E>, stream: &CopyStream) -> Taken {
-    let batch = batch.map_err(Into::into)?;
-    let copying = begin_copy(&batch, stream)?;
-    Ok((batch, copying))
+    // Fails only if nobody wants the next batch.
+    let _ = sender.send(copy().map(|()| None));
 }
 
 #[cfg(test)]
@@ -156,7 +175,7 @@ mod tests {
         };
         let batches = batches.into_iter().map(loaded);
         let ended = match threaded {
-            true => by_thread(Device::Cpu, batches, all),
+            true => by_thread(Device::Cpu, &Halt::default(), batches, all),
             false => copied_in_turn(Device::Cpu, batches, all),
         };
         (pixels, ended)
@@ -193,17 +212,49 @@ mod tests {
             }
             Ok(())
         };
-        by_thread(Device::Cpu, endless, two).unwrap();
-        // Two were wanted, one was ready, one in the thread's hands, and it may have asked for another meanwhile.
+        by_thread(Device::Cpu, &Halt::default(), endless, two).unwrap();
         let asked = asked.into_inner();
-        assert!((2..=2 + READY + 2).contains(&asked), "{asked}");
+        assert!((2..=2 + MOST_AHEAD).contains(&asked), "{asked}");
     }
 
     #[test]
     fn a_thread_that_fails_ends_the_work_with_an_error() {
-        let batches =
-            std::iter::once_with(|| -> Result<Batch, TrainError> { panic!("a fault of the loader") });
-        let ended = by_thread(Device::Cpu, batches, |ahead| Ok(ahead.next(&mut || ())?.is_none()));
-        assert_eq!(ended.unwrap_err().to_string(), "the thread that copies batches has failed");
+        let panics =
+            || std::iter::once_with(|| -> Result<Batch, TrainError> { panic!("a fault of the loader") });
+        let halt = Halt::default();
+        let ended = by_thread(Device::Cpu, &halt, panics(), |ahead| Ok(ahead.next(&mut || ())?.is_none()));
+        assert_eq!(ended.unwrap_err().to_string(), FAILED);
+        // What needed no batch of it stays done, and another error is not replaced.
+        assert_eq!(by_thread(Device::Cpu, &halt, panics(), |_| Ok(7)).unwrap(), 7);
+        let other =
+            by_thread(Device::Cpu, &halt, panics(), |_| Err::<(), _>(TrainError::new("out of memory")));
+        assert_eq!(other.unwrap_err().to_string(), "out of memory");
+    }
+
+    #[test]
+    fn in_turn_a_batch_is_taken_before_it_is_copied() {
+        let mut taken = 0;
+        let error = copied_in_turn(Device::Cpu, [loaded(broken())].into_iter(), |ahead| {
+            ahead.next(&mut || taken += 1).map(|_| ())
+        });
+        assert!(error.is_err(), "it cannot be copied");
+        assert_eq!(taken, 1);
+    }
+
+    #[test]
+    fn work_that_ends_early_does_not_wait_for_a_batch() {
+        let (halt, began) = (Halt::default(), std::time::Instant::now());
+        let seen = halt.clone();
+        // A loader that needs a minute for a batch, unless it is stopped.
+        let slow = std::iter::repeat_with(move || {
+            while !seen.is_stopped() && began.elapsed().as_secs() < 60 {
+                std::thread::yield_now();
+            }
+            loaded(batch(1))
+        });
+        let ended = by_thread(Device::Cpu, &halt, slow, |_| Err::<(), _>(TrainError::new("a peer is lost")));
+        assert_eq!(ended.unwrap_err().to_string(), "a peer is lost");
+        assert!(halt.is_stopped());
+        assert!(began.elapsed().as_secs() < 60);
     }
 }

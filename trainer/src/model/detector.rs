@@ -177,7 +177,8 @@ impl Model {
         largest_stride(self.strides())
     }
 
-    /// The `[rows, columns]` of each head for these images, whose sides are multiples of the largest stride.
+    /// The `[rows, columns]` of each head for these images. Their sides must be multiples of the largest
+    /// stride.
     pub(crate) fn head_sizes(&self, images: &Tensor) -> Vec<[i64; 2]> {
         let size = images.size();
         let [.., height, width] = size.as_slice() else { return Vec::new() };
@@ -359,4 +360,20 @@ impl Model {
 /// Whether a bias precedes a normalization in this module.
 fn has_inner_bias(module: &Module) -> bool {
     matches!(module, Module::C3Tr(_) | Module::ConvTranspose2d { .. } | Module::DwConvTranspose2d { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sizes_of_heads_are_known_before_they_are_computed() {
+        for name in ["yolov5n", "yolov5n6"] {
+            let model = Model::new(&ModelSpec::load(name, 2, None).unwrap(), Device::Cpu).unwrap();
+            let images = Tensor::zeros([1, 3, 64, 128], (Kind::Float, Device::Cpu));
+            let heads = no_grad(|| model.forward_train(&images)).unwrap();
+            let computed: Vec<[i64; 2]> = heads.iter().map(|head| [head.size()[2], head.size()[3]]).collect();
+            assert_eq!(model.head_sizes(&images), computed, "{name}");
+        }
+    }
 }

@@ -22,7 +22,7 @@ mod summary;
 mod transfer;
 mod transformer;
 
-pub(crate) use self::ahead::{Ahead, copied_ahead, copied_in_turn};
+pub(crate) use self::ahead::{Ahead, MOST_AHEAD, copied_ahead, copied_in_turn};
 pub(crate) use self::build::NORM_EPS;
 pub(crate) use self::conv::square;
 pub(crate) use self::csp::{hidden as csp_hidden, inner as csp_inner};

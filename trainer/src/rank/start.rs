@@ -39,8 +39,8 @@ pub(super) fn start(plan: &mut RunPlan, rank: usize, reporter: Rc<Reporter>) -> 
     life.start().map_err(|error| TrainError::new(format!("cannot start the heartbeat thread: {error}")))?;
     let devices = device::open(&plan.ranks, rank)?;
     let device = devices.first();
-    // A GPU computes, and the CPU only launches its work. Several threads for the small operations that are left would
-    // wait for each other, and spin in between on the cores that the loader needs.
+    // With a GPU, libtorch's operations on the CPU are few and small. Several threads for each would wait for each other,
+    // and spin in between on the cores that the loader needs.
     tch_train::set_num_threads(if device.is_cuda() { 1 } else { plan.ranks.threads })?;
     if let Some(bytes) = plan.ranks.page_locked {
         tch_train::limit_page_locked_memory(bytes);

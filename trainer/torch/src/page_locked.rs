@@ -87,8 +87,8 @@ impl Budget {
     }
 }
 
-/// Buffers in page-locked memory that no copy uses, or whose last copy may not have ended. `B` is a buffer, `U` tells when a
-/// use has ended. Who takes a buffer gives it back, so that two threads never use the same one.
+/// Idle buffers of page-locked memory, and buffers whose last copy may still be running. `B` is a buffer, `U` tells when a use
+/// has ended. Whoever takes a buffer must give it back, so that two threads never use the same one.
 #[derive(Debug)]
 pub(crate) struct Pool<B, U> {
     buffers: Vec<Buffer<B, U>>,

@@ -43,9 +43,11 @@ pub struct Reading {
 #[derive(Debug)]
 pub(crate) struct Event(pub(crate) NonNull<ffi::Event>);
 
-// SAFETY: this value owns the event, and CUDA lets any thread ask for an event, wait for it and free it.
+// SAFETY: this value owns the C++ object, which is bound to no thread, and CUDA lets any thread ask for an event, wait for it
+// and free it.
 unsafe impl Send for Event {}
-// SAFETY: asking and waiting change nothing in the event, and CUDA allows both from several threads at once.
+// SAFETY: the event is recorded before there is a reference to this value. After that only const functions of the C++ object
+// are called, query and synchronize, and CUDA allows both from several threads at once.
 unsafe impl Sync for Event {}
 
 impl CopyStream {
@@ -89,15 +91,16 @@ impl CopyStream {
         let (source, buffer) = page_locked(bytes, shape).map_err(tch)?;
         let (mut copy, mut done) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: stream and tensor are alive during the call, and the out pointers are local. The pool keeps
-        // page-locked memory, and libtorch has copied other memory when it returns.
+        // page-locked memory, and CUDA has staged other memory when it returns.
         let status = unsafe {
             ffi::tcht_copy_stream_copy(stream.as_ptr(), ffi::pointer(&source), &raw mut copy, &raw mut done)
         };
         let begun = ffi::check(status, action);
         let done = NonNull::new(done).map(|done| Arc::new(Event(done)));
-        if let Some(buffer) = buffer {
-            pool().give_back(buffer, done.clone());
+        if let (Some(buffer), Some(done)) = (buffer, &done) {
+            pool().give_back(buffer, Some(Arc::clone(done)));
         }
+        // Without an event, nobody knows when the copy ends if it has begun: the buffer goes back to libtorch, which does.
         begun?;
         // SAFETY: on success the shim allocated a tensor handle, and we are its only owner.
         let tensor = unsafe { Tensor::from_ptr(copy.cast()) };

@@ -19,7 +19,7 @@ mod val;
 
 pub use error::LoaderError;
 pub use memory::{ImageMemory, Kept};
-pub use pipeline::{Recycler, Work};
+pub use pipeline::{Halt, Recycler, Work};
 pub use settings::LoaderSettings;
 pub use train::TrainLoader;
 pub use val::{ValLoader, ValSettings};

@@ -131,6 +131,28 @@ impl Recycler {
     }
 }
 
+/// Ends the making of batches from another thread than the one that waits for them, which gets an error then. The loader
+/// continues when its batches are asked for from a position.
+#[derive(Debug, Clone, Default)]
+pub struct Halt(Arc<AtomicBool>);
+
+impl Halt {
+    /// Stops after the images that are being made now.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was stopped; it no longer is.
+    fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
 /// Makes batches; shared by all threads.
 struct Maker<S> {
     source: S,
@@ -138,6 +160,7 @@ struct Maker<S> {
     scratch: Mutex<Vec<Scratch>>,
     used: Receiver<Vec<u8>>,
     work: WorkSum,
+    halt: Halt,
 }
 
 impl<S: Source> Maker<S> {
@@ -154,7 +177,7 @@ impl<S: Source> Maker<S> {
         // Every byte is overwritten below, so the old bytes need not be cleared.
         pixels.resize(images.len() / per_image * 3 * height * width, 0);
         let make = |(planes, images): (&mut [u8], &[usize])| {
-            if stop.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) || self.halt.is_stopped() {
                 return Err(None);
             }
             let mut scratch = self.scratch().pop().unwrap_or_default();
@@ -248,8 +271,14 @@ impl<S: Source> Pipeline<S> {
         };
         let (recycler, used) = bounded(2 * PRODUCERS);
         let threaded = pool.is_some();
-        let maker =
-            Arc::new(Maker { source, pool, scratch: Mutex::default(), used, work: WorkSum::default() });
+        let maker = Arc::new(Maker {
+            source,
+            pool,
+            scratch: Mutex::default(),
+            used,
+            work: WorkSum::default(),
+            halt: Halt::default(),
+        });
         let mut pipeline =
             Self { maker, recycler: Recycler(recycler), stream: None, producers: Vec::new(), order: None };
         if threaded {
@@ -286,6 +315,23 @@ impl<S: Source> Pipeline<S> {
 
     pub(super) fn recycler(&self) -> Recycler {
         self.recycler.clone()
+    }
+
+    /// Whether threads make the batches. Without them, the caller does.
+    pub(super) fn has_threads(&self) -> bool {
+        !self.producers.is_empty()
+    }
+
+    /// Ends the making of batches.
+    pub(super) fn halt(&self) -> Halt {
+        self.maker.halt.clone()
+    }
+
+    /// Makes batches again after [`Halt::stop`].
+    pub(super) fn resume(&mut self) {
+        if self.maker.halt.take() {
+            self.stream = None;
+        }
     }
 
     /// The batch at a position of the run. If batches are requested in order, it is usually ready.

@@ -8,7 +8,7 @@ use yolo_plan::batch::QUAD;
 use yolo_plan::options::Balance;
 
 use super::batches::Batches;
-use super::pipeline::{Pipeline, Recycler, Source as _, Work};
+use super::pipeline::{Halt, Pipeline, Recycler, Source as _, Work};
 use super::settings::LoaderSettings;
 use super::store::{ImageStore, Shrink, StoreSettings};
 use super::train_source::TrainSource;
@@ -150,8 +150,19 @@ impl TrainLoader {
         epoch: u64,
         first_batch: usize,
     ) -> impl Iterator<Item = Result<Batch, LoaderError>> + '_ {
+        self.0.resume();
         self.prefetch(epoch, first_batch);
         Batches::new(&mut self.0, epoch, first_batch)
+    }
+
+    /// Ends the making of batches from another thread, until the next call of [`Self::epoch`].
+    pub fn halt(&self) -> Halt {
+        self.0.halt()
+    }
+
+    /// Whether threads make the batches. Without them, whoever asks for a batch makes it.
+    pub fn has_threads(&self) -> bool {
+        self.0.has_threads()
     }
 
     /// The time that the loader's threads have worked since they were started, on all batches.

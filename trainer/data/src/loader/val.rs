@@ -7,7 +7,7 @@ use std::sync::Arc;
 use yolo_plan::options::Cache;
 
 use super::batches::Batches;
-use super::pipeline::{BatchPlan, Made, Pipeline, Recycler, Scratch, Source};
+use super::pipeline::{BatchPlan, Halt, Made, Pipeline, Recycler, Scratch, Source};
 use super::store::{ImageStore, Shrink, StoreSettings};
 use super::train::sizes;
 use super::{Batch, ImageMemory, Item, LoaderError};
@@ -110,10 +110,21 @@ impl ValLoader {
 
     /// All batches of this rank, from the first.
     pub fn iter(&mut self) -> impl Iterator<Item = Result<Batch, LoaderError>> + '_ {
+        self.0.resume();
         if self.batches() > 0 {
             self.0.seek(0, 0);
         }
         Batches::new(&mut self.0, 0, 0)
+    }
+
+    /// Ends the making of batches from another thread, until the next call of [`Self::iter`].
+    pub fn halt(&self) -> Halt {
+        self.0.halt()
+    }
+
+    /// Whether threads make the batches. Without them, whoever asks for a batch makes it.
+    pub fn has_threads(&self) -> bool {
+        self.0.has_threads()
     }
 
     /// Takes the buffers of used batches.

@@ -10,7 +10,7 @@ use yolo_plan::run::TrainTask;
 
 use super::steps::Steps;
 use crate::error::TrainError;
-use crate::model::Model;
+use crate::model::{MOST_AHEAD, Model};
 use crate::rank::context::Context;
 use crate::training::{build_learner, multi_scale};
 
@@ -51,6 +51,9 @@ pub(super) fn measure(context: &Context, task: &TrainTask, model: Model) -> Resu
 /// Makes steps on random pixels until all memory that they need is allocated.
 fn steps_on(steps: &mut Steps, device: Device, images: usize, side: usize) -> Result<(), TrainError> {
     let shape = [images as i64, 3, side as i64, side as i64];
+    // Training has the bytes of the batches ahead on the device too.
+    let ahead = (0..MOST_AHEAD).map(|_| Tensor::f_zeros(shape, (Kind::Uint8, device)));
+    let _ahead = ahead.collect::<Result<Vec<_>, _>>()?;
     let pixels = Tensor::f_rand(shape, (Kind::Float, device))?;
     steps.warm_up_on(pixels, targets(images))
 }

@@ -15,13 +15,15 @@ use super::stopwatch::Stopwatch;
 use super::stream::Stream;
 use crate::error::TrainError;
 use crate::learner::Learner;
-use crate::model::{Ahead, copied_ahead, images_tensor};
+use crate::model::{Ahead, MOST_AHEAD, copied_ahead, copied_in_turn, images_tensor};
 use crate::rank::context::Context;
 use crate::synchronize::synchronize;
 use crate::training::{self, FastestAlgorithms};
 
 /// Steps before a measurement, in which libraries initialize and memory is allocated.
 const WARM_UP: usize = 3;
+/// Batches that the loader has made before the first step, at most: they would be counted, and took no time.
+const MADE_BEFORE: usize = 4;
 /// The fewest steps whose phases are measured.
 const PHASE_STEPS: usize = 3;
 /// The phases are measured for this part of the time of the measurement.
@@ -95,8 +97,14 @@ impl Steps {
         stream: &mut Stream,
         workers: usize,
     ) -> Result<Measurement, TrainError> {
-        let measured = self.with_files(stream, |steps, feed| steps.measure(feed))?;
-        Ok(measured.of(Source::Files, Some(workers)))
+        let (rate, host_waits) = self.with_files(stream, |steps, feed| steps.rate(feed))?;
+        // Each phase is timed alone, that of the copy too.
+        let recycler = stream.recycler();
+        let phases = copied_in_turn(self.device, std::iter::repeat_with(|| stream.batch()), |ahead| {
+            self.phases(&mut Feed::Files(ahead, recycler))
+        })?;
+        let launch_share = None;
+        Ok(Measured { rate, phases, host_waits, launch_share }.of(Source::Files, Some(workers)))
     }
 
     /// Measures steps on one batch of this many images, which stays on the device while the loader rests.
@@ -109,7 +117,14 @@ impl Steps {
         stream.pause();
         let images = images_tensor(&batch, self.device)?;
         let mut feed = Feed::OneBatch(Input { images, targets: batch.targets });
-        Ok(self.measure(&mut feed)?.of(Source::Synthetic, None))
+        let (rate, host_waits) = self.rate(&mut feed)?;
+        let phases = self.phases(&mut feed)?;
+        // From files, the CPU also waits for the loader.
+        let launch_share = match self.device.is_cuda() {
+            true => Some(self.launch_share(&mut feed, &mut training::Meter::default())?),
+            false => None,
+        };
+        Ok(Measured { rate, phases, host_waits, launch_share }.of(Source::Synthetic, None))
     }
 
     /// Makes some steps on a batch that is on the device, each of which updates the weights, and waits for them.
@@ -143,7 +158,8 @@ impl Steps {
         work: impl FnOnce(&mut Self, &mut Feed<'_, '_>) -> Result<T, TrainError>,
     ) -> Result<T, TrainError> {
         let recycler = stream.recycler();
-        copied_ahead(self.device, std::iter::repeat_with(|| stream.batch()), |ahead| {
+        let halt = stream.halt();
+        copied_ahead(self.device, &halt, std::iter::repeat_with(|| stream.batch()), |ahead| {
             work(self, &mut Feed::Files(ahead, recycler))
         })
     }
@@ -219,12 +235,17 @@ impl Steps {
         Ok(seconds)
     }
 
-    fn measure(&mut self, feed: &mut Feed<'_, '_>) -> Result<Measured, TrainError> {
+    /// The rate of steps after a warm-up, and on a GPU how often each waited for it.
+    fn rate(&mut self, feed: &mut Feed<'_, '_>) -> Result<(Rate, Option<f64>), TrainError> {
         let steady = self.settings;
         // Each step of the warm-up updates the weights, so that the optimizer allocates its memory.
         self.settings.accumulate = 1;
         let mut meter = training::Meter::default();
-        for _ in 0..WARM_UP {
+        let ready = if let Feed::Files(..) = feed { MADE_BEFORE + MOST_AHEAD } else { 0 };
+        for step in 0..WARM_UP.max(ready) {
+            if step == WARM_UP {
+                self.settings = steady;
+            }
             self.step(feed, &mut meter)?;
         }
         self.settings = steady;
@@ -238,14 +259,7 @@ impl Steps {
         let (steps, waits) = (self.number - first, host_waits()? - waits_before);
         synchronize(self.device);
         let rate = Rate::since(began, images);
-        let host_waits = self.device.is_cuda().then(|| waits as f64 / steps.max(1) as f64);
-        let phases = self.phases(feed)?;
-        // From files, the CPU also waits for the loader.
-        let launch_share = match feed {
-            Feed::OneBatch(_) if self.device.is_cuda() => Some(self.launch_share(feed, &mut meter)?),
-            _ => None,
-        };
-        Ok(Measured { rate, phases, host_waits, launch_share })
+        Ok((rate, self.device.is_cuda().then(|| waits as f64 / steps.max(1) as f64)))
     }
 
     /// One step as training makes it, with its running mean of the losses. Returns the images.
@@ -288,7 +302,7 @@ impl Steps {
     }
 
     /// The shares of the phases of a step. Every phase ends with a wait for the device, so the steps
-    /// are slower than those of [`Self::measure`].
+    /// are slower than those of [`Self::rate`].
     fn phases(&mut self, feed: &mut Feed<'_, '_>) -> Result<StepPhases, TrainError> {
         let mut sums = StepPhases::default();
         let mut watch = Stopwatch::start(self.device);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use yolo_data::loader::{Batch, Recycler, TrainLoader, Work};
+use yolo_data::loader::{Batch, Halt, Recycler, TrainLoader, Work};
 
 use crate::error::TrainError;
 
@@ -53,6 +53,11 @@ impl Stream {
     /// Takes the buffers of used batches while the batches are in use elsewhere.
     pub(super) fn recycler(&self) -> Recycler {
         self.recycler.clone()
+    }
+
+    /// Ends the making of batches while they are in use elsewhere.
+    pub(super) fn halt(&self) -> Halt {
+        self.loader.halt()
     }
 
     /// The time that the loader's threads have worked.

@@ -43,7 +43,7 @@ pub(super) fn measure(
 
     let timed = Some((Stopwatch::start(context.device), ValPhases::default()));
     let mut follower = Follower { timed, ..Follower::until(Instant::now() + time / PHASE_PART) };
-    // The phases of each batch alone.
+    // Without overlap, so that each phase is timed alone.
     pass(&mut follower, &ValidateOptions { overlap: false, ..options.clone() })?;
     let phases = follower.timed.map(|(_, sums)| sums.shares()).unwrap_or_default();
     Ok(Measurement::Validation { rate, phases })

@@ -9,7 +9,7 @@ use yolo_plan::run::TrainTask;
 
 use super::training::Training;
 use crate::error::TrainError;
-use crate::model::copied_ahead;
+use crate::model::{Ahead, copied_ahead, copied_in_turn};
 use crate::report::{PICTURED, draw_targets};
 use crate::training::{Diverged, EpochLosses, FastestAlgorithms, Meter, multi_scale};
 
@@ -31,8 +31,10 @@ impl Training<'_> {
         let mut waiting = None;
         let doing = format!("training epoch {} of {}", number + 1, self.task.epochs);
         self.context.reporter.begin_steps(&doing, number, first, batches);
+        let (halt, has_threads) = (loader.halt(), loader.has_threads());
         let loaded = loader.epoch(number as u64, first);
-        let interrupted = copied_ahead(self.context.device, loaded, |ahead| {
+        let device = self.context.device;
+        let steps = |ahead: &mut Ahead<'_>| {
             for index in first.. {
                 let computing = &mut || self.context.reporter.stage(Stage::Computing);
                 let Some((batch, images)) = ahead.next(computing)? else { break };
@@ -53,7 +55,12 @@ impl Training<'_> {
                 }
             }
             Ok(false)
-        })?;
+        };
+        // Without threads of the loader, the user wants no thread that makes batches.
+        let interrupted = match has_threads {
+            true => copied_ahead(device, &halt, loaded, steps),
+            false => copied_in_turn(device, loaded, steps),
+        }?;
         // The report of the run would otherwise lack what was done since the last heartbeat.
         self.context.reporter.send(&Event::Alive { progress: self.context.reporter.progress() });
         loader.take_warnings().into_iter().for_each(|message| self.context.reporter.warning(message));

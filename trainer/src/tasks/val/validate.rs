@@ -135,7 +135,7 @@ fn run_over(
             let computed = Moment::of(device).ok();
             let rows = outputs.rows(options.nms.conf_thres)?;
             observer.stage_done(Stage::Inference);
-            // A GPU begins later than the host asks it to, so its own clock tells.
+            // The GPU runs behind the host, so its own clock tells.
             let of_gpu = begun.zip(computed).and_then(|(begun, computed)| begun.until(&computed).ok());
             let inference = of_gpu.unwrap_or_else(|| prepared.elapsed());
             results.tally.add_times([prepared - began, inference, Duration::ZERO]);
@@ -153,9 +153,13 @@ fn run_over(
             None => Ok(true),
         }
     };
+    let (halt, has_threads) = (split.loader.halt(), split.loader.has_threads());
     let loaded = split.loader.iter();
-    // Times of the stages would otherwise lack what the thread does.
-    if options.overlap { copied_ahead(device, loaded, run) } else { copied_in_turn(device, loaded, run) }
+    // The times of the stages would otherwise lack what the thread does.
+    match options.overlap && has_threads {
+        true => copied_ahead(device, &halt, loaded, run),
+        false => copied_in_turn(device, loaded, run),
+    }
 }
 
 /// The heads in single precision, in which losses are computed.
