@@ -174,7 +174,10 @@ fn summary(report: &Report<'_>, inside: Option<&Inside>, is_verbose: bool) -> St
     let mut lines = vec![wrap("", &text)];
     let fixable = report.fixable();
     if fixable > 0 {
-        lines.push(wrap("", &format!("`yolo doctor --fix` can fix {fixable} of them; it asks first")));
+        lines.push(wrap(
+            "",
+            &format!("`yolo doctor --fix` can fix {}; it asks first", count(fixable, "finding")),
+        ));
     }
     if errors + warnings > 0 {
         lines.push(wrap("", "`yolo doctor --explain ID` explains a finding; its ID is in [brackets]"));
