@@ -94,7 +94,12 @@ pub(super) fn rootless_commands(host: &Host, finding: Finding) -> Finding {
         Some(Family::Alpine | Family::Void) => finding,
         _ => finding.command("systemctl --user restart docker"),
     };
-    if by_cdi { finding.command("docker run --device nvidia.com/gpu=all --ipc=host …") } else { finding }
+    // A job does not start containers of Docker.
+    if by_cdi && host.job().is_none() {
+        finding.command("docker run --device nvidia.com/gpu=all --ipc=host …")
+    } else {
+        finding
+    }
 }
 
 fn has_specification(host: &Host) -> bool {
