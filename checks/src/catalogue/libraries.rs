@@ -175,7 +175,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Libraries,
         status: Status::Error,
         title: "libtorch has an unsupported version",
-        cause: "the trainer works with exactly one version of libtorch; others have a different API, and before 2.7 even a different C++ ABI",
+        cause: "the trainer works with exactly one version of libtorch; others have a different API, and before 2.7 even a \
+            different C++ ABI",
         remedy: Some("let yolo download its own libtorch"),
         fix: None,
         detects: &["tch-version-mismatch", "libtorch-cxx11-abi"],
@@ -339,7 +340,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Libraries,
         status: Status::Warning,
         title: "TORCH_CUDA_VERSION is invalid",
-        cause: "a build from source reads TORCH_CUDA_VERSION, for example cu130, and falls back to a CPU-only libtorch if the value is invalid; an installed yolo does not read it",
+        cause: "a build from source reads TORCH_CUDA_VERSION, for example cu130, and falls back to a CPU-only libtorch if \
+            the value is invalid; an installed yolo does not read it",
         remedy: Some("set it to the name of a build, such as cu130, or unset it"),
         fix: None,
         detects: &["env-swapped-vars"],

@@ -66,7 +66,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::System,
         status: Status::Warning,
         title: "The limit on locked memory is low",
-        cause: "InfiniBand adapters need locked memory, which is never swapped out; with a low limit, NCCL cannot register its buffers",
+        cause: "InfiniBand adapters need locked memory, which is never swapped out; with a low limit, NCCL cannot register \
+            its buffers",
         remedy: Some("raise the limit"),
         fix: None,
         detects: &["docker-memlock"],
@@ -229,7 +230,8 @@ pub(super) const ROWS: &[Entry] = &[
                 the short peaks of the GPU, or a plug of the card is loose; heat and power cuts do the same",
         remedy: Some(
             "lower the power limit of the GPU (`nvidia-smi -q -d POWER` names the range that a card allows), or its highest clock \
-             (`sudo nvidia-smi -lgc 0,1500`), which cuts the peaks; use a cable of its own for each power socket of the card, look at the temperatures, and if it happens again \
+             (`sudo nvidia-smi -lgc 0,1500`), which cuts the peaks; use a cable of its own for each power socket of the \
+             card, look at the temperatures, and if it happens again \
              use a stronger power supply; then continue the run with `yolo train --resume`",
         ),
         fix: None,
@@ -258,7 +260,8 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "Intel's fast desktop CPUs of the 13th and 14th generation ask for too high a voltage until microcode 0x12b, \
                 which damages them over time: programs then crash under load, with \"Segmentation fault\" or wrong results",
         remedy: Some(
-            "update the firmware (BIOS) of the board to its newest, with microcode 0x12f or at least 0x12b, and choose \"Intel Default \
+            "update the firmware (BIOS) of the board to its newest, with microcode 0x12f or at least 0x12b, and \
+            choose \"Intel Default \
              Settings\" in it; if programs crash afterwards too, the CPU is damaged: Intel replaces it under an extended \
              warranty",
         ),

@@ -75,6 +75,7 @@ pub const UNDETECTED: &[Undetected] = &[
     },
     Undetected {
         id: "libtorch-cuda-not-linked",
-        reason: "the trainer opens libtorch_cuda when a rank starts, so only a running rank shows whether that works; `--deep` starts one",
+        reason: "the trainer opens libtorch_cuda when a rank starts, so only a running rank shows whether that works; \
+            `--deep` starts one",
     },
 ];

@@ -61,9 +61,10 @@ pub(super) fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Optio
     let is_of_akmods = file.ends_with(".failed.log");
     let (fault, line) = fault(&log).or(is_of_akmods.then_some((Fault::Source, "the build failed")))?;
     let finding = finding.seen(format!("{file}: {line}"));
-    let build = match is_of_akmods {
-        true => format!("sudo akmods --force --kernels {kernel}"),
-        false => "sudo dkms autoinstall".to_owned(),
+    let build = if is_of_akmods {
+        format!("sudo akmods --force --kernels {kernel}")
+    } else {
+        "sudo dkms autoinstall".to_owned()
     };
     Some(match fault {
         Fault::Compiler => with_compiler(host, finding, &build),
@@ -87,7 +88,7 @@ pub(super) fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Optio
             finding.command(build).command("sudo modprobe nvidia")
         }
         Fault::Crash => finding
-            .because("the compiler crashed while it built the module, and the driver is not the cause")
+            .because("the compiler crashed while it built the module: this is not a fault of the driver")
             .remedy(
                 "build the module again; if the compiler crashes again, at another place, test the machine's memory (memtest86+) and \
                  turn off its overclocking",
@@ -142,7 +143,8 @@ fn with_compiler(host: &Host, finding: Finding, build: &str) -> Finding {
     let name = compiler.clone().unwrap_or_else(|| "the version of gcc that /proc/version names".to_owned());
     let finding = finding
         .because(format!(
-            "modules are built with the compiler of the kernel ({name}); the default one here is older, and does not know its options, \
+            "modules are built with the compiler of the kernel ({name}); the default one here is older, and does not know \
+            its options, \
              or is missing"
         ))
         .remedy(format!("install {name} and make it the default, then build and load the module"));
@@ -164,7 +166,8 @@ fn with_compiler(host: &Host, finding: Finding, build: &str) -> Finding {
 
 fn of_real_time(host: &Host, finding: Finding, kernel: &str, is_of_akmods: bool) -> Finding {
     let finding = finding
-        .because("the running kernel is one for real-time work (PREEMPT_RT), for which NVIDIA's driver is not built unless it is told to");
+        .because("the running kernel is one for real-time work (PREEMPT_RT), for which NVIDIA's driver is not built unless \
+            it is told to");
     // akmods passes no variable on to the build.
     if is_of_akmods {
         return finding.remedy(

@@ -145,6 +145,9 @@ pub(super) struct Planned {
     pub(super) image_size: usize,
     /// Images per step over all ranks.
     pub(super) batch: usize,
+    /// Of these, those of the rank with the fewest, if the shares are not equal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) smallest_share: Option<usize>,
     /// Loader threads per rank.
     pub(super) workers: usize,
     /// Images that are decoded for one that is trained: a mosaic has four.

@@ -40,12 +40,20 @@ pub(super) fn of(args: &DoctorArgs, ranks: usize) -> Option<Planned> {
         parameters: summary.parameters,
         image_size,
         batch,
+        // Shares by memory are not known yet.
+        smallest_share: options.batch_split.as_deref().map(|split| smallest(split).unwrap_or(1)),
         workers: workers(options.workers, batch, ranks),
         decoded_per_image: if options.rect { 1.0 } else { 1.0 + (TILES - 1.0) * mosaic },
         cached: options.cache.is_some_and(Cache::keeps_all),
         half: !matches!(options.precision, Some(PrecisionOption::Fp32)),
         model: stem(&model)?,
     })
+}
+
+/// The least of `16,8`.
+fn smallest(split: &str) -> Option<usize> {
+    let shares: Option<Vec<usize>> = split.split(',').map(|share| share.trim().parse().ok()).collect();
+    shares?.into_iter().min()
 }
 
 /// Loader threads per rank, by the plan's rule.

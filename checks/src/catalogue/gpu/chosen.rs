@@ -104,7 +104,8 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "every rank gets an equal share of the batch and waits for the others at each step, so the \
                 slowest card sets the pace and the smallest card limits the batch",
         remedy: Some(
-            "split the batch in proportion to the cards with --batch-split auto; a short run shows whether the faster cards alone finish sooner",
+            "split the batch in proportion to the cards with --batch-split auto; a short run shows whether the faster cards \
+            alone finish sooner",
         ),
         fix: None,
         detects: &["multi-gpu-mixed-arch"],

@@ -151,7 +151,7 @@ pub(super) const ROWS: &[Entry] = &[
         title: "A GPU for confidential computing is not released",
         cause: "in a confidential virtual machine, the GPU accepts no program until somebody has attested it and declared it \
                 ready; until then CUDA fails with `system not yet initialized` (error 802), although nvidia-smi shows no problem",
-        remedy: Some("attest the GPU and then set it to ready, each time after the machine has started"),
+        remedy: Some("after each boot, attest the GPU and mark it ready"),
         fix: None,
         detects: &[],
     },
@@ -163,7 +163,8 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "with Secure Boot on, the kernel loads only modules signed with a key that the firmware \
                 trusts",
         remedy: Some(
-            "enroll the key that signed the module with `mokutil --import`, which asks you to choose a password; at the next boot, select Enroll MOK on the blue screen and enter it; or turn off Secure Boot in the firmware",
+            "enroll the key that signed the module with `mokutil --import`, which asks you to choose a password; at the \
+            next boot, select Enroll MOK on the blue screen and enter it; or turn off Secure Boot in the firmware",
         ),
         fix: None,
         detects: &["driver-secureboot-unsigned"],

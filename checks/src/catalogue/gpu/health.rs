@@ -9,7 +9,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Error,
         title: "A GPU is lost",
-        cause: "the card no longer responds on the PCI bus; usual causes are its power supply, heat, a riser or its slot; programs that used it have failed",
+        cause: "the card no longer responds on the PCI bus; usual causes are its power supply, heat, a riser or its slot; \
+            programs that used it have failed",
         remedy: Some(
             "restart the machine; if it happens again, reseat the card, check its power cables \
                 and cooling, and try another slot; until then, exclude it from --device",

@@ -9,7 +9,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Warning,
         title: "The IOMMU redirects traffic between GPUs",
-        cause: "IOMMU translation, or access control (ACS) on PCIe bridges, redirects direct GPU-to-GPU traffic (P2P), which some motherboards do not handle: training hangs at the first exchange, with all GPUs at 100%",
+        cause: "IOMMU translation, or access control (ACS) on PCIe bridges, redirects direct GPU-to-GPU traffic (P2P), \
+            which some motherboards do not handle: training hangs at the first exchange, with all GPUs at 100%",
         remedy: Some(
             "if a run hangs at its start, disable P2P (slower), or add iommu=pt to the \
                 kernel command line and restart",
@@ -22,7 +23,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Warning,
         title: "Direct traffic between these GPUs hangs",
-        cause: "these cards or this driver version have a known problem with direct GPU-to-GPU traffic (P2P): the first exchange never completes",
+        cause: "these cards or this driver version have a known problem with direct GPU-to-GPU traffic (P2P): the first \
+            exchange never completes",
         remedy: Some("disable P2P (slower), or update the driver"),
         fix: None,
         detects: &["p2p-driver-bug", "p2p-blackwell-workstation", "p2p-blackwell-topo-ok-hang"],

@@ -127,7 +127,8 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "CUDA programs fail with `libcuda.so.1: cannot open shared object file`",
         remedy: Some("add the folder to the loader's search path"),
         fix: Some(Fix {
-            does: "add the folder to /etc/ld.so.conf.d/ld.wsl.conf and run ldconfig, or, if you are not root, add it to yolo's variables file, which you then source",
+            does: "add the folder to /etc/ld.so.conf.d/ld.wsl.conf and run ldconfig, or, if you are not root, add it to \
+                yolo's variables file, which you then source",
             undo: "`yolo undo` removes the folder again",
         }),
         detects: &["wsl-lib-not-in-loader"],

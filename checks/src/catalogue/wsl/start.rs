@@ -13,7 +13,8 @@ pub(super) const ROWS: &[Entry] = &[
                 its drive is not connected or has another letter",
         remedy: Some(
             "connect the drive and give it its old letter (Disk Management), or move the file back; a file that is elsewhere \
-             can be registered there under a name that no distribution has, with `wsl.exe --import-in-place NEW-NAME FILE`; do not remove the distribution before the \
+             can be registered there under a name that no distribution has, with `wsl.exe --import-in-place NEW-NAME FILE`; \
+             do not remove the distribution before the \
              file is found",
         ),
         fix: None,
@@ -151,7 +152,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Error,
         title: "A file that .wslconfig names does not exist",
-        cause: "`kernel=`, `kernelModules=` and `systemDistro=` under [wsl2] must be a full path with doubled backslashes and without variables such as %USERPROFILE%",
+        cause: "`kernel=`, `kernelModules=` and `systemDistro=` under [wsl2] must be a full path with doubled backslashes \
+            and without variables such as %USERPROFILE%",
         remedy: Some("correct the path, or remove the line to use WSL's own kernel, then shut WSL down"),
         fix: None,
         detects: &[],

@@ -60,11 +60,15 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             "other machines can reach this container only if its network, with the address {address}, leads to them"
         );
         Finding::new("container.bridge-address", title)
-            .status(Status::Warning)
-            .because("the address is of a network that Docker or Podman made on this machine, which may or may not be routed")
+            .status(Status::Info)
+            .because("the address is of a network of this container's own, which may or may not be routed between machines")
     };
     let finding = finding.seen(format!("{name} has {address}"));
-    Ok(vec![start_with(host, finding, Start::HostNetwork)])
+    let mut finding = start_with(host, finding, Start::HostNetwork);
+    if let Some(remedy) = finding.remedy.as_mut().filter(|_| !is_internal) {
+        remedy.text = format!("nothing, if the ranks connect; otherwise {}", remedy.text);
+    }
+    Ok(vec![finding])
 }
 
 fn parse(address: &str) -> Option<Ipv4Addr> {

@@ -50,7 +50,7 @@ fn rooted(host: &Host) -> Finding {
         .command(service::restart(host, "docker"))
 }
 
-fn has_socket(host: &Host) -> bool {
+pub(super) fn has_socket(host: &Host) -> bool {
     SOCKETS.iter().any(|path| host.exists(path) == Ok(true))
 }
 
@@ -63,27 +63,42 @@ fn rootless(host: &Host) -> Finding {
          `failed to add device rules`",
     );
     // Two ways, of which the first would break the containers of a Docker with root.
-    if has_socket(host) {
-        return finding
-            .remedy(
-                "nothing if you train outside containers; otherwise name the GPUs as CDI devices: no-cgroups has to stay false, \
-                 because there is a Docker with root as well, whose containers need that",
-            )
-            .command("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml")
-            .command("docker run --device nvidia.com/gpu=all --ipc=host …");
-    }
-    let finding = finding
-        .remedy(
-            "nothing if you train outside containers; otherwise set no-cgroups to true, or name the GPUs as CDI devices \
-             (`--device nvidia.com/gpu=all`, after `sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`), which needs \
-             no such setting",
+    let finding = if has_socket(host) {
+        finding.remedy(
+                "nothing if you train outside containers; otherwise name the GPUs as CDI devices, which Docker can from version 25 \
+                 on, and before 28.3 only with `\"features\": {\"cdi\": true}` in ~/.config/docker/daemon.json: no-cgroups has to \
+                 stay false, because there is a Docker with root as well, whose containers need that",
         )
-        .command("sudo nvidia-ctk config --set nvidia-container-cli.no-cgroups=true --in-place")
-;
+    } else {
+        finding.remedy(
+            "nothing if you train outside containers; otherwise set no-cgroups to true, or name the GPUs as CDI devices \
+             (`--device nvidia.com/gpu=all`, after `sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml` and a restart \
+             of Docker 25 or later, before 28.3 with `\"features\": {\"cdi\": true}` in ~/.config/docker/daemon.json), which \
+             needs no such setting",
+        )
+    };
+    rootless_commands(host, finding)
+}
+
+/// The finding, with the commands that let the containers of a Docker without root use the GPUs: by CDI, if a Docker with
+/// root needs the setting as it is.
+pub(super) fn rootless_commands(host: &Host, finding: Finding) -> Finding {
+    let by_cdi = has_socket(host);
+    let finding = finding.command(if by_cdi {
+        "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
+    } else {
+        "sudo nvidia-ctk config --set nvidia-container-cli.no-cgroups=true --in-place"
+    });
     // Without systemd, the user starts this daemon in a way of their own.
-    match host.family() {
+    let finding = match host.family() {
         Some(Family::Alpine | Family::Void) => finding,
         _ => finding.command("systemctl --user restart docker"),
+    };
+    // A job does not start containers of Docker.
+    if by_cdi && host.job().is_none() {
+        finding.command("docker run --device nvidia.com/gpu=all --ipc=host …")
+    } else {
+        finding
     }
 }
 

@@ -1,9 +1,9 @@
 //! Whether Docker on this machine can pass GPUs to containers. This is only information, because
 //! training outside containers does not need it.
 
-use super::refused;
+use super::{no_cgroups, refused};
 use crate::checks::{Answer, Check};
-use crate::facts::{Daemon, Family, Host, NvmlState, Packages, RUNTIME_CONFIG};
+use crate::facts::{Daemon, Host, NvmlState, Packages, RUNTIME_CONFIG};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::service;
@@ -73,10 +73,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let known = settings.as_ref().is_ok_and(|text| text.as_ref().is_some_and(|text| text.contains("nvidia")))
         || said.iter().any(|text| lists_nvidia(text));
     if installed && refusal.is_none() && !known && is_without_runtime(host, &said, settings.is_ok()) {
-        return Ok(vec![match said.iter().any(|text| names_runtimes(text)) {
-            true => unconfigured(host, None),
-            false => without_name(host),
-        }]);
+        let lists = said.iter().any(|text| names_runtimes(text));
+        return Ok(vec![if lists { unconfigured(host, None) } else { without_name(host) }]);
     }
     if refusal.is_none() && (installed || known) {
         return Ok(cdi_mode(host).filter(|_| !is_job).into_iter().collect());
@@ -133,12 +131,7 @@ fn configure(host: &Host, finding: Finding) -> Finding {
         let finding = finding.command(
             "nvidia-ctk runtime configure --runtime=docker --config=$HOME/.config/docker/daemon.json",
         );
-        // Without systemd, the user starts this daemon in a way of their own.
-        let finding = match host.family() {
-            Some(Family::Alpine | Family::Void) => finding,
-            _ => finding.command("systemctl --user restart docker"),
-        };
-        return finding.command("sudo nvidia-ctk config --set nvidia-container-cli.no-cgroups --in-place");
+        return no_cgroups::rootless_commands(host, finding);
     }
     finding
         .command("sudo nvidia-ctk runtime configure --runtime=docker")
@@ -187,7 +180,10 @@ fn without_name(host: &Host) -> Finding {
             "containers with `runtime: nvidia` (`--runtime=nvidia`) fail with `unknown or invalid runtime name: nvidia` until \
              the settings name it; `docker run --gpus` does without where Docker finds NVIDIA's hook",
         )
-        .remedy("nothing if you train outside containers, or if `docker run --gpus all` works and is what you use; otherwise configure Docker and restart it (a reload is not enough)");
+        .remedy(
+            "nothing if you train outside containers, or if `docker run --gpus all` works and is what you use; otherwise \
+             configure Docker and restart it (a reload is not enough)",
+        );
     configure(host, finding)
 }
 
@@ -200,15 +196,20 @@ fn unconfigured(host: &Host, refusal: Option<&str>) -> Finding {
              nvidia` fail with `unknown or invalid runtime name: nvidia`, and `docker run --gpus` with `could not select \
              device driver`",
         )
-        .remedy("nothing if you train outside containers; otherwise configure Docker and restart it (a reload is not enough)");
+        .remedy(
+            "nothing if you train outside containers; otherwise configure Docker and restart it (a reload is not enough)",
+        );
     let finding = match refusal {
         Some(words) => finding.seen(format!("docker: {words}")),
         None => finding,
     };
     // Docker 29 gives containers GPUs by the list that this writes.
-    let finding = match refusal.is_some_and(|words| words.contains("CDI")) {
-        true => finding.command("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"),
-        false => finding,
+    let needs_list = refusal.is_some_and(|words| words.contains("CDI"))
+        && !(host.docker_daemon() == Daemon::Rootless && no_cgroups::has_socket(host));
+    let finding = if needs_list {
+        finding.command("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml")
+    } else {
+        finding
     };
     configure(host, finding)
 }

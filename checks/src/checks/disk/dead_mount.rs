@@ -1,6 +1,8 @@
 //! Whether the drives of the run answer. After a server went away, the program of a mount ended, or a disk was pulled
 //! out, every path on it fails with an error of the system, while the mount still looks as if it were there.
 
+use std::collections::BTreeSet;
+
 use yolo_base::mounts::{self, Mount};
 
 use super::remote;
@@ -17,6 +19,8 @@ use crate::status::Status;
 pub(super) static CHECK: Check =
     Check { question: "Do the drives of the run answer?", reports: &["disk.io-error"], preflight: true, run };
 
+/// With what the words of a question begin that was given up.
+const NO_ANSWER: &str = "no answer within ";
 /// Programs whose complaints about a path a recording may have.
 const LISTED_BY: [&str; 4] = ["ls", "df", "stat", "mountpoint"];
 
@@ -29,14 +33,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             Ok(Described::Yaml(set)) => {
                 paths.push((format!("the data set {name}"), set.yaml.clone()));
                 for split in ["train", "val"] {
-                    let found = set.entries(split).into_iter().filter_map(|entry| {
-                        let candidates = set.candidates(&entry);
-                        let is_bad = |path: &&String| {
-                            fault_at(host, path).is_some() || no_answer(host, path).is_some()
-                        };
-                        candidates.iter().find(is_bad).cloned()
-                    });
-                    paths.extend(found.map(|path| (format!("the folder of {split} {path}"), path)));
+                    let entries = set.entries(split).into_iter().flat_map(|entry| set.candidates(&entry));
+                    paths.extend(entries.map(|path| (format!("the folder of {split} {path}"), path)));
                 }
             }
             // The name of a data set that yolo downloads is no path here.
@@ -53,7 +51,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     paths.extend(folder("the folder of runs", intent.project.clone()));
     paths.extend(folder("the working folder", places.working));
     paths.extend(folder("the folder of libtorch, weights and data sets", places.data));
+    // Each question to a server that is away costs seconds, so that each mount is asked once.
+    let mut silent_mounts = BTreeSet::new();
     for (what, path) in paths {
+        let mount = || mount_of(host, &path).map(|mount| mount.point);
+        if !silent_mounts.is_empty() && mount().is_some_and(|point| silent_mounts.contains(&point)) {
+            continue;
+        }
         if let Some((fault, why)) = fault_at(host, &path) {
             let title = format!("{what} cannot be read: {why}");
             let finding = Finding::new("disk.io-error", title);
@@ -61,6 +65,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
         if let Some(finding) = silent(host, &what, &path).or_else(|| unanswered(host, &what, &path)) {
             return Ok(vec![finding]);
+        }
+        if no_answer(host, &path).is_some() {
+            silent_mounts.extend(mount());
         }
     }
     Ok(unread(host, intent).into_iter().collect())
@@ -92,8 +99,14 @@ fn unread(host: &Host, intent: &Intent) -> Option<Finding> {
 /// The fault with which a path answers, and the words for it. A recording may have the answer for a folder above.
 fn fault_at(host: &Host, path: &str) -> Option<(DriveFault, String)> {
     let answers = |path: &str| {
+        let metadata = host.stat(path).err();
+        // The other questions would wait as long.
+        let is_silent = metadata.as_ref().is_some_and(|why| why.0.contains(NO_ANSWER));
+        if is_silent && !host.is_recorded() {
+            return None;
+        }
         let whys = [
-            host.stat(path).err(),
+            metadata,
             host.is_recorded().then(|| host.folder(path).err()).flatten(),
             host.file_system(path).err(),
             // A path whose metadata are known may still fail when it is read. Only a YAML file is read whole.
@@ -127,7 +140,7 @@ fn is_yaml(path: &str) -> bool {
 /// That a path did not answer in the time that the doctor waits for it: `within 2.0 s`.
 fn no_answer(host: &Host, path: &str) -> Option<String> {
     let why = host.stat(path).err()?.0;
-    let (_, within) = why.split_once("no answer within ")?;
+    let (_, within) = why.split_once(NO_ANSWER)?;
     Some(format!("within {}", within.trim_end_matches(')')))
 }
 
@@ -139,8 +152,22 @@ fn unanswered(host: &Host, what: &str, path: &str) -> Option<Finding> {
         return None;
     }
     let title = format!("{what} does not answer {within}");
-    let finding = Finding::new("disk.io-error", title).status(Status::Warning);
-    Some(with_remedy(host, finding, DriveFault::ServerAway, path))
+    let finding = Finding::new("disk.io-error", title)
+        .seen(format!("{} is mounted at {} ({})", mount.source, mount.point, mount.kind))
+        .because("the server, the network to it or the program of this mount is away, or only slow: sleeping disks need 20 seconds");
+    let point = quote(&mount.point);
+    // Neither an automount nor a slow server may be forced away: programs may use it.
+    Some(if mount.kind == "autofs" {
+        finding.status(Status::Info).remedy(format!(
+            "wait until `ls {point}` answers, which mounts the folder; if it does not, see in `systemctl status` that the automount \
+             runs, and that its server does"
+        ))
+    } else {
+        finding.status(Status::Warning).remedy(format!(
+            "wait until `ls {point}` answers; if it does not in a minute, see that the server runs and can be reached before you \
+             mount the folder again; better copy the data set to a disk of this machine before the run"
+        ))
+    })
 }
 
 /// The reason alone, as the system words it.
@@ -186,7 +213,7 @@ fn silent(host: &Host, what: &str, path: &str) -> Option<Finding> {
         return None;
     }
     // A line of days ago may be without its end; a live drive shows whether it answers.
-    if !host.is_recorded() && !host.stat(path).is_err_and(|why| why.0.contains("no answer within")) {
+    if !host.is_recorded() && !host.stat(path).is_err_and(|why| why.0.contains(NO_ANSWER)) {
         return None;
     }
     let title = format!("{what} is on the server {server}, which does not answer");

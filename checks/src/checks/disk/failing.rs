@@ -6,8 +6,8 @@ use yolo_base::mounts;
 
 use super::health::{has_the_disks, look_at_health};
 use crate::checks::{Answer, Check};
-use crate::facts::Host;
 use crate::facts::view::data_set::Described;
+use crate::facts::{Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 
@@ -127,8 +127,8 @@ fn of_others(host: &Host, finding: Finding) -> Finding {
         "those who run this machine"
     };
     finding.remedy(format!(
-        "copy the data to another disk or machine and run from there; tell {who} with the lines above: they have the disk and its \
-         cables"
+        "copy the data to another disk or machine and run from there; send {who} the lines about this disk in the kernel \
+         log (`dmesg`): the disk and its cables are theirs"
     ))
 }
 
@@ -147,12 +147,29 @@ fn fault_of(line: &str) -> Option<Fault> {
     WORDS.iter().find(|(words, _)| line.contains(words)).map(|(_, fault)| *fault)
 }
 
+/// Whether this is a container on a machine that may well be the user's own, so that the advice is for its host.
+fn is_on_a_host(host: &Host) -> bool {
+    let is_engine = matches!(host.place(), Place::Docker | Place::Podman | Place::Lxc);
+    is_engine && host.rental().is_none() && host.job().is_none() && !host.is_virtual_machine()
+}
+
 fn with_remedy(host: &Host, finding: Finding, fault: Fault, is_usb: bool, kind: &str) -> Finding {
     // The file system inside a virtual machine is its user's, and its disk is not.
     let is_of_user = has_the_disks(host) || fault == Fault::FileSystem && host.is_own_machine();
-    if !is_of_user {
+    if is_of_user {
+        return own_remedy(host, finding, fault, is_usb, kind);
+    }
+    if !is_on_a_host(host) {
         return of_others(host, finding);
     }
+    let mut finding = own_remedy(host, finding, fault, is_usb, kind);
+    if let Some(remedy) = &mut finding.remedy {
+        remedy.text = format!("on the host: {}", remedy.text);
+    }
+    finding
+}
+
+fn own_remedy(host: &Host, finding: Finding, fault: Fault, is_usb: bool, kind: &str) -> Finding {
     if is_usb && !matches!(fault, Fault::Medium | Fault::FileSystem) {
         return finding
             .because("the connection to a USB disk breaks off; ranks then hang in the kernel, or checkpoints cannot be written")
@@ -169,7 +186,8 @@ fn with_remedy(host: &Host, finding: Finding, fault: Fault, is_usb: bool, kind: 
                  `nvme_core.default_ps_max_latency_us=0 pcie_aspm=off pcie_port_pm=off`, and update the firmware of the disk; \
                  if it happens again, copy the data and replace the disk",
             ),
-        Fault::Link => finding.because("commands to the disk fail on their way: mostly a cable, a plug or the power supply of the disk").remedy(
+        Fault::Link => finding.because("commands to the disk fail on their way: mostly a cable, a plug or the power supply \
+            of the disk").remedy(
             "replace the cable of the disk, use another port, and see that its power supply is strong enough; copy the data to \
              another disk if it happens again, and look at its health (`smartctl -a`)",
         ),

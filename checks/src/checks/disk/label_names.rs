@@ -66,8 +66,8 @@ pub(super) fn explain(host: &Host, finding: &Finding, missing: &[String]) -> Opt
             let prefix = format!("{}-", "[0-9a-f]".repeat(PREFIX));
             finding
                 .remedy(
-                    "remove what the annotation program (Label Studio) has put before the names, here eight digits and letters from \
-                     a to f with a hyphen; or export with images (\"YOLO with Images\"), whose names fit",
+                    "remove what the annotation program (Label Studio) has put before the names, here an eight-digit hexadecimal \
+                     prefix and a hyphen; or export with images (\"YOLO with Images\"), whose names fit",
                 )
                 .command(format!("find {at} -name '{prefix}*.txt' -execdir sh -c 'mv -n \"$1\" \"${{1#./{prefix}}}\"' _ {{}} \\;"))
         }
@@ -164,7 +164,8 @@ pub(super) fn in_other_folders(host: &Host, finding: &Finding, first: &str) -> O
     let finding = finding
         .clone()
         .seen(format!("the images are in {name}, and {above} has {labels}"))
-        .because("the labels of `…/images/a.jpg` are in `…/labels/a.txt`; next to images in any other folder, they are looked for in that folder itself");
+        .because("the labels of `…/images/a.jpg` are in `…/labels/a.txt`; next to images in any other folder, they are \
+            looked for in that folder itself");
     // `mv` would put the folder into one that exists.
     let finding = if is("images") {
         finding.remedy(format!(

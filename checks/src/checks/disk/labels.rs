@@ -214,8 +214,9 @@ struct Seen {
     with_confidence: usize,
     /// Boxes with key points after them.
     key_points: Vec<String>,
-    /// The numbers of columns of these lines, and of all others.
+    /// The numbers of columns of these lines, of those that may have key points, and of all others.
     widths_of_key_points: BTreeSet<usize>,
+    widths_in_doubt: BTreeSet<usize>,
     other_widths: BTreeSet<usize>,
     range: Vec<String>,
     flat: Vec<String>,
@@ -227,7 +228,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn read(&mut self, file: &str, bytes: &[u8], classes: Option<usize>, points: Option<usize>) {
+    fn read(&mut self, file: &str, bytes: &[u8], classes: Option<usize>, points: Option<(usize, usize)>) {
         if self.files == 0 {
             file.clone_into(&mut self.first);
         }
@@ -251,7 +252,11 @@ impl Seen {
                 self.widths_of_key_points.insert(words.len());
                 continue;
             }
-            self.other_widths.insert(words.len());
+            if numbers.as_ref().is_some_and(|numbers| has_visibilities(numbers)) {
+                self.widths_in_doubt.insert(words.len());
+            } else {
+                self.other_widths.insert(words.len());
+            }
             // Five columns are a box; a class and at least three points are a polygon.
             let is_box = words.len() == 5;
             let is_polygon = words.len() >= 7 && words.len() % 2 == 1;
@@ -339,12 +344,19 @@ impl Seen {
         let labels = folder.rfind("/labels").map_or(folder.clone(), |at| format!("{}/labels", &folder[..at]));
         let finding = finding
             .because("yolo trains boxes: it would read the numbers after a box as corners of a polygon, or refuse them");
-        // A polygon would be cut to a wrong box. Lines of the same length may have points that are not marked as visible.
-        let is_cut_without_loss =
-            self.other_widths.iter().all(|width| *width == 5 || self.widths_of_key_points.contains(width));
+        // A polygon would be cut to a wrong box. In lines of the same length, no point may be marked as visible.
+        let has_other_lines = self.other_widths.iter().any(|width| *width != 5)
+            || !self.widths_in_doubt.is_subset(&self.widths_of_key_points);
+        if has_other_lines {
+            return finding.remedy(
+                "keep the first five numbers of each line with key points, a class and a box, and of no other line: there \
+                 are also polygons or lines of another kind, which have to be exported as boxes (`kpt_shape` and `flip_idx` \
+                 in the YAML file are not needed)",
+            );
+        }
         let text = "keep the first five numbers of each line, a class and a box (`kpt_shape` and `flip_idx` in the YAML file are not \
                     needed)";
-        if !labels.starts_with('/') || !is_cut_without_loss {
+        if !labels.starts_with('/') {
             return finding.remedy(text);
         }
         let five = "s/^[[:space:]]*(([^[:space:]]+[[:space:]]+){4}[^[:space:]]+).*/\\1/";
@@ -407,19 +419,68 @@ impl Seen {
 }
 
 /// Whether a line is a box with key points after it: as many as the YAML file says, or points of three numbers each, the
-/// third of which says whether the point is visible (0, 1 or 2).
-fn has_key_points(numbers: &[f64], points: Option<usize>) -> bool {
+/// third of which says whether the point is visible (0, 1 or 2). A polygon can have as many numbers.
+fn has_key_points(numbers: &[f64], points: Option<(usize, usize)>) -> bool {
     let Some(rest) = numbers.get(5..).filter(|rest| !rest.is_empty()) else { return false };
-    if let Some(points) = points {
-        return rest.len() == points;
+    match points {
+        Some((count, 3)) => rest.len() == count * 3 && has_visibilities(numbers),
+        Some((count, size)) => rest.len() == count * size && surrounds(&numbers[1..5], rest, size),
+        // 2 is no coordinate, so that this is no polygon.
+        None => {
+            rest.len() >= 9
+                && has_visibilities(numbers)
+                && rest.iter().skip(2).step_by(3).any(|one| *one == 2.0)
+        }
     }
-    let visible = || rest.iter().skip(2).step_by(3);
-    let is_whole = rest.len() >= 9 && rest.len().is_multiple_of(3);
-    // 2 is no coordinate, so that this is no polygon.
-    is_whole && visible().all(|one| [0.0, 1.0, 2.0].contains(one)) && visible().any(|one| *one == 2.0)
+}
+
+/// Whether every third number after a box can say whether a point is visible.
+fn has_visibilities(numbers: &[f64]) -> bool {
+    let rest = numbers.get(5..).unwrap_or_default();
+    let mut visible = rest.iter().skip(2).step_by(3);
+    rest.len() >= 3 && rest.len().is_multiple_of(3) && visible.all(|one| [0.0, 1.0, 2.0].contains(one))
+}
+
+/// Whether a box has all points after it inside. Points at 0, 0 are those that nobody marked.
+fn surrounds(center_and_size: &[f64], points: &[f64], size: usize) -> bool {
+    let &[x, y, width, height] = center_and_size else { return false };
+    let is_inside = |center: f64, extent: f64, at: f64| (at - center).abs() <= extent / 2.0 + ROUNDING;
+    let in_image = |center: f64, extent: f64| {
+        extent > 0.0 && center - extent / 2.0 >= -ROUNDING && center + extent / 2.0 <= 1.0 + ROUNDING
+    };
+    in_image(x, width)
+        && in_image(y, height)
+        && points.chunks(size).all(|point| match *point {
+            [0.0, 0.0, ..] => true,
+            [left, top, ..] => is_inside(x, width, left) && is_inside(y, height, top),
+            _ => false,
+        })
 }
 
 /// The classes used in a label file.
 fn classes_of(text: &str) -> impl Iterator<Item = usize> {
     text.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_of_points(line: &str, points: Option<(usize, usize)>) -> bool {
+        let numbers: Vec<f64> = line.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        has_key_points(&numbers, points)
+    }
+
+    #[test]
+    fn a_polygon_of_the_same_length_has_no_key_points() {
+        let polygon = "0 0.1 0.1 0.4 0.1 0.5 0.3 0.3 0.5 0.1 0.4";
+        assert!(!is_of_points(polygon, Some((2, 3))));
+        assert!(!is_of_points(polygon, Some((3, 2))));
+        assert!(is_of_points("0 0.5 0.5 0.2 0.2 0.4 0.4 2 0.6 0.6 1", Some((2, 3))));
+        // Nobody marked a point.
+        assert!(is_of_points("0 0.5 0.5 0.2 0.2 0 0 0 0 0 0", Some((2, 3))));
+        assert!(is_of_points("0 0.5 0.5 0.2 0.2 0.4 0.4 0.6 0.6 0 0", Some((3, 2))));
+        assert!(!is_of_points("0 0.5 0.5 0.2 0.2 0.4 0.4 0.6 0.6", Some((3, 2))));
+        assert!(!is_of_points("0 0.5 0.5 0.2 0.2 0.4 0.4 1 0.6 0.6 1", None));
+    }
 }

@@ -147,10 +147,10 @@ struct Fault {
 fn fault_of(head: &[u8], tail: impl FnOnce() -> Fact<Option<Vec<u8>>>) -> Fact<Option<Fault>> {
     let fault = |why| Ok(Some(Fault { why, cause: None, remedy: None }));
     let of_another_program = |why, remedy| {
-        let cause = "the file is whole, but of another program: yolo trains checkpoints of PyTorch and files of safetensors";
+        let cause = "the file is complete but belongs to another program; yolo reads PyTorch checkpoints and safetensors";
         Ok(Some(Fault { why, cause: Some(cause), remedy: Some(remedy) }))
     };
-    let others = "pass one of yolov5n, yolov5s, yolov5m, yolov5l and yolov5x, which yolo downloads";
+    let own_models = "pass one of yolov5n, yolov5s, yolov5m, yolov5l and yolov5x, which yolo downloads";
     match head {
         [] => fault("it is empty"),
         _ if head.iter().all(|byte| *byte == 0) => fault("it has nothing but zeros"),
@@ -183,7 +183,7 @@ fn fault_of(head: &[u8], tail: impl FnOnce() -> Fact<Option<Vec<u8>>>) -> Fact<O
         ),
         // Darknet begins with three numbers of its version.
         [0, 0, 0, 0, 1 | 2, 0, 0, 0, ..] => {
-            of_another_program("it is a file of weights of Darknet, which fits no YOLOv5 model", others)
+            of_another_program("it is a file of weights of Darknet, which fits no YOLOv5 model", own_models)
         }
         _ => fault("it is neither a PyTorch checkpoint nor a safetensors file"),
     }

@@ -58,11 +58,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let is_below_blackwell = name == foreign_library::NCCL
             && version.is_some_and(|version| version.is_below(&[2, 26]))
             && host.gpus().is_ok_and(|gpus| gpus.iter().any(|gpu| gpu.capability() == Ok((12, 0))));
-        let of_blackwell = |finding: Finding| match is_below_blackwell {
-            true => {
+        let of_blackwell = |finding: Finding| {
+            if is_below_blackwell {
                 finding.seen("NCCL before 2.26 fails on GPUs of compute capability 12.0 (ncclMaxSharedMem)")
+            } else {
+                finding
             }
-            false => finding,
         };
         match found {
             Some(ForeignLibrary::Preloaded(path, version)) => {

@@ -32,7 +32,8 @@ pub(super) fn finding(host: &Host) -> Option<Finding> {
         };
         let title = format!("{variable} puts an old {what} first, which lacks {kind}_{needed}: {path}");
         let mut finding = Finding::new("libraries.foreign-libstdcxx", title).status(Status::Error).because(format!(
-            "the loader takes the library that it finds first, and libtorch or a library beside it needs {kind}_{needed}; it fails with \
+            "the loader takes the library that it finds first, and libtorch or a library beside it needs {kind}_{needed}; \
+            it fails with \
              `{name}: version `{kind}_{needed}' not found`"
         ));
         if let Some(own) = own {

@@ -30,7 +30,7 @@ pub(super) fn find(host: &Host, first: &Library) -> Option<Finding> {
     if host.is_wsl2() == Ok(true)
         || is_same(&version, &driver)
         || is_of_nvml()
-        || may_be_compat(host, &version, &driver)
+        || may_be_compat(host, first, &version, &driver)
     {
         return None;
     }
@@ -136,10 +136,20 @@ fn list_of(host: &Host, library: &Library) -> Option<String> {
 }
 
 /// Whether a libcuda that is not the driver's may be one for forward compatibility, wherever it lies: conda has such
-/// libraries too. They are of a later branch, and for the cards of data centers.
-fn may_be_compat(host: &Host, version: &Version, driver: &Version) -> bool {
+/// libraries too. They are of a later branch, and for the cards of data centers. In a folder of the system, a driver that
+/// another package or installer has left is more likely, which has libnvidia-ml as well.
+fn may_be_compat(host: &Host, first: &Library, version: &Version, driver: &Version) -> bool {
     let has_cards = host.gpus().is_ok_and(|gpus| !gpus.is_empty());
-    version.major() > driver.major() && has_cards && without_compat(host).is_none()
+    let may_have = version.major() > driver.major() && has_cards && without_compat(host).is_none();
+    let path = first.real.as_deref().unwrap_or(&first.path);
+    let is_of_system = ["/usr/lib", "/lib"].iter().any(|folder| path.starts_with(folder));
+    let is_alone = || {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let names = host.folder(folder).ok().flatten().unwrap_or_default();
+        names.contains(&format!("libnvidia-ptxjitcompiler.so.{version}"))
+            && !names.iter().any(|name| name.starts_with("libnvidia-ml.so"))
+    };
+    may_have && (!is_of_system || is_alone())
 }
 
 /// The name of a card that does not support `cuda-compat`, which is made for data center cards. The largest cards for

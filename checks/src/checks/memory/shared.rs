@@ -38,11 +38,11 @@ const fn need(ranks: usize) -> u64 {
     A_RANK * ranks as u64
 }
 
-/// Whether the ranks do not fit into the shared memory, however much of it is free.
+/// Whether the ranks cannot use the shared memory: it is missing or closed, or too small, however much of it is free.
 pub(in crate::checks) fn is_too_small(host: &Host, intent: &Intent) -> bool {
     let ranks = ranks(host, intent);
     let total = || host.file_system(PLACE).ok().and_then(|space| space.total);
-    ranks > 1 && total().is_some_and(|total| total < need(ranks))
+    ranks > 1 && (closed(host, intent).is_some() || total().is_some_and(|total| total < need(ranks)))
 }
 
 fn run(host: &Host, intent: &Intent) -> Answer {

@@ -93,7 +93,10 @@ fn with_plugin(host: &Host, finding: Finding, other: Option<&Setting>, is_instal
         "install Amazon's EFA software, which brings aws-ofi-nccl, on all machines of the run"
     });
     let finding = finding
-        .command("curl -O https://efa-installer.amazonaws.com/aws-efa-installer-latest.tar.gz && tar -xf aws-efa-installer-latest.tar.gz")
+        .command(
+            "curl -O https://efa-installer.amazonaws.com/aws-efa-installer-latest.tar.gz && tar -xf \
+            aws-efa-installer-latest.tar.gz",
+        )
         .command(if host.is_container() {
             "cd aws-efa-installer && ./efa_installer.sh -y --skip-kmod"
         } else {

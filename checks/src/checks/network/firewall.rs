@@ -1,7 +1,10 @@
 //! Whether a firewall blocks traffic between the machines of a run. Opening the port of machine 0 is
 //! not enough: ranks listen on ports that the kernel chooses.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use super::interface_name::{is_link_local, reaches_others};
+use super::packet_rules::Peers;
 use super::{interfaces, packet_filter};
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Interface};
@@ -19,7 +22,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if !intent.has_several_nodes() || host.os()? != "linux" {
         return Ok(Vec::new());
     }
-    let net = subnet(host, intent).unwrap_or_else(|| "ADDRESS-OF-THE-OTHER-MACHINE".to_owned());
+    let peers = peers(host, intent);
+    let net = &peers.net;
     let range = host.text("/proc/sys/net/ipv4/ip_local_port_range").ok().flatten();
     let range = range.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" to "));
     let (name, commands, seen) = if ufw(host) {
@@ -29,7 +33,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             "sudo firewall-cmd --permanent --zone=trusted --add-source={net} && sudo firewall-cmd --reload"
         );
         ("firewalld", vec![command], None)
-    } else if let Some(filter) = packet_filter::closed(host, &net).filter(|_| !host.is_container()) {
+    } else if let Some(filter) = packet_filter::closed(host, &peers).filter(|_| !host.is_container()) {
         (filter.name, filter.commands, Some(filter.seen))
     } else {
         return Ok(Vec::new());
@@ -77,21 +81,37 @@ fn firewalld(host: &Host) -> bool {
         || host.recorded_output("firewall-cmd").is_some_and(|text| text.trim() == "running")
 }
 
-/// The network in which machine 0 is, or the one of the first interface that is not virtual.
-fn subnet(host: &Host, intent: &Intent) -> Option<String> {
+/// The other machines: those in the network of machine 0, or of the first interface that is not virtual.
+fn peers(host: &Host, intent: &Intent) -> Peers {
     let master = intent.master_addr.as_deref().and_then(|name| interfaces::master(host, name).ok().flatten());
-    let has_master = |one: &Interface| {
-        master.is_some_and(|master| one.addresses.iter().any(|text| interfaces::contains(text, master)))
-    };
-    let interfaces = host.interfaces().ok()?;
+    let is_of_master = |text: &str| master.is_some_and(|master| interfaces::contains(text, master));
+    let has_master = |one: &Interface| one.addresses.iter().any(|text| is_of_master(text));
+    let interfaces = host.interfaces().unwrap_or_default();
     let mut usable: Vec<&Interface> =
         interfaces.iter().filter(|one| has_master(one) || reaches_others(one)).collect();
     usable.sort_by_key(|one| (!has_master(one), is_link_local(one)));
-    usable.into_iter().find_map(|one| {
-        let (address, length) = one.addresses.iter().find_map(|address| address.split_once('/'))?;
-        let length: u32 = length.parse().ok()?;
-        let mask = u32::MAX.checked_shl(32u32.checked_sub(length)?).unwrap_or(0);
-        let net = std::net::Ipv4Addr::from_bits(address.parse::<std::net::Ipv4Addr>().ok()?.to_bits() & mask);
-        Some(format!("{net}/{length}"))
-    })
+    let found = usable.into_iter().find_map(|one| {
+        let nets = one.addresses.iter().filter_map(|text| Some((network(text)?, is_of_master(text))));
+        let (net, _) = nets.min_by_key(|(_, is_of_master)| !is_of_master)?;
+        Some((net, one.name.clone()))
+    });
+    let (net, interface) = found.unzip();
+    Peers {
+        net: net.unwrap_or_else(|| "ADDRESS-OF-THE-OTHER-MACHINE".to_owned()),
+        interface,
+        master: match master {
+            Some(IpAddr::V4(master)) => Some(master),
+            _ => None,
+        },
+        others: intent.nnodes.unwrap_or(2).saturating_sub(1),
+    }
+}
+
+/// `10.0.0.0/24` of the address `10.0.0.7/24`.
+fn network(address: &str) -> Option<String> {
+    let (address, length) = address.split_once('/')?;
+    let length: u32 = length.parse().ok()?;
+    let mask = u32::MAX.checked_shl(32u32.checked_sub(length)?).unwrap_or(0);
+    let net = Ipv4Addr::from_bits(address.parse::<Ipv4Addr>().ok()?.to_bits() & mask);
+    Some(format!("{net}/{length}"))
 }

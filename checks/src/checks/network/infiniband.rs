@@ -148,9 +148,10 @@ fn with_library(host: &Host, port: &InfinibandPort, title: String) -> Finding {
             start_with(host, finding.seen(format!("{DEVICES} is missing too")), Start::Infiniband);
         if let Some(remedy) = &mut finding.remedy {
             let library = format!("install libibverbs with the drivers of the adapters{where_to}");
-            remedy.text = match remedy.text.starts_with("install ") {
-                true => format!("{library}, and start it with the device files, on all machines of the run"),
-                false => format!("{library}; {}", remedy.text),
+            remedy.text = if remedy.text.starts_with("install ") {
+                format!("{library}, and start it with the device files, on all machines of the run")
+            } else {
+                format!("{library}; {}", remedy.text)
             };
         }
         return finding;

@@ -63,22 +63,28 @@ pub(crate) fn leads_out(interface: &str) -> bool {
     interface != "lo" && !VIRTUAL.iter().any(|begin| interface.starts_with(begin))
 }
 
-/// Whether an interface can lead to other machines, by its name and addresses: one of USB with link-local addresses alone
-/// leads to the management controller in the machine's case.
+/// Whether an interface can lead to other machines, by its name and addresses. One of USB with link-local addresses alone
+/// leads to the management controller in the machine's case, and any port with a cable has one of IPv6 without being set
+/// up. One of IPv4 is what two machines have that share a cable.
 pub(crate) fn reaches_others(interface: &Interface) -> bool {
-    leads_out(&interface.name) && !(is_of_usb(&interface.name) && is_link_local(interface))
+    let of_ipv4 = |text: &String| address(text).is_some_and(|address| address.is_ipv4());
+    let is_set_up =
+        !is_link_local(interface) || !is_of_usb(&interface.name) && interface.addresses.iter().any(of_ipv4);
+    leads_out(&interface.name) && is_set_up
+}
+
+/// `10.0.0.7/24`
+fn address(text: &str) -> Option<IpAddr> {
+    text.split('/').next()?.parse().ok()
 }
 
 /// Whether an interface has link-local addresses alone. They work over a cable between two machines, as NVIDIA's guide
 /// for DGX Spark sets it up, but an interface with more is the better guess.
 pub(super) fn is_link_local(interface: &Interface) -> bool {
-    let is_local = |text: &String| {
-        let address = text.split('/').next().and_then(|address| address.parse::<IpAddr>().ok());
-        match address {
-            Some(IpAddr::V4(address)) => address.is_link_local(),
-            Some(IpAddr::V6(address)) => address.segments()[0] & 0xffc0 == 0xfe80,
-            None => false,
-        }
+    let is_local = |text: &String| match address(text) {
+        Some(IpAddr::V4(address)) => address.is_link_local(),
+        Some(IpAddr::V6(address)) => address.segments()[0] & 0xffc0 == 0xfe80,
+        None => false,
     };
     !interface.addresses.is_empty() && interface.addresses.iter().all(is_local)
 }
@@ -113,6 +119,7 @@ mod tests {
         assert!(!reaches("enp0s20f0u8u3c2", &["169.254.95.118/24"]));
         assert!(!reaches("usb0", &["fe80::1/64"]));
         assert!(reaches("enx0a1b2c3d4e5f", &["192.168.1.7/24"]));
+        assert!(!reaches("eth1", &["fe80::1/64"]));
         // The link between two DGX Spark.
         assert!(reaches("enp1s0f0np0", &["169.254.3.1/16", "fe80::1/64"]));
         assert!(reaches("eth0", &[]));

@@ -60,6 +60,17 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 choice.place, choice.value
             );
             Finding::new("network.interface-loopback", title)
+        } else if several
+            && !choice.is_exclusion()
+            && taken.iter().all(|one| leads_nowhere(one, best, intent, host))
+        {
+            let title = format!(
+                "{} names {}, which has only a link-local address and leads to no other machine",
+                choice.place, choice.value
+            );
+            Finding::new("network.interface-unknown", title).status(Status::Warning).remedy(
+                "set the variable to an interface with an address in the network of the other machines",
+            )
         } else {
             continue;
         };
@@ -70,6 +81,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.extend(guess(&up, best, master));
     }
     Ok(findings)
+}
+
+/// Whether an interface has the address alone that any port with a cable gives itself, while another one is set up.
+fn leads_nowhere(one: &Interface, best: Option<&Interface>, intent: &Intent, host: &Host) -> bool {
+    let is_other = best.is_some_and(|best| best.name != one.name && !is_link_local(best));
+    is_other && is_link_local(one) && !reaches_others(one) && !reaches(one, master_of(host, intent))
 }
 
 /// An interface that exists but does not work: it is down or has no address.
@@ -105,7 +122,7 @@ fn guess(up: &[&Interface], best: Option<&Interface>, master: Option<IpAddr>) ->
     if candidates.is_empty() {
         candidates = of(false).filter(|one| one.name != "lo").collect();
     }
-    // A cable between two machines needs no other addresses.
+    // A cable between two machines needs no other addresses, also one of USB and one with IPv6 alone.
     let is_cable = |one: &Interface| is_link_local(one) && leads_out(&one.name) && reaches(one, master);
     let is_wrong = |one: &&&Interface| !reaches_others(one) && !is_cable(one);
     let wrong: Vec<&str> = candidates.iter().filter(is_wrong).map(|one| one.name.as_str()).collect();

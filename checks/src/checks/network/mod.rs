@@ -10,6 +10,7 @@ mod interfaces;
 mod internet;
 mod one_subnet;
 mod packet_filter;
+mod packet_rules;
 pub(in crate::checks) mod port;
 pub(in crate::checks) mod proxy;
 mod proxy_scheme;

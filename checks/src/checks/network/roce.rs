@@ -1,5 +1,6 @@
 //! Whether one of several RoCE ports leads nowhere. Without a list of adapters, NCCL uses all ports that are active, also
-//! one without an address, such as the second port of an adapter or a management port, and fails to connect through it.
+//! one without an address that leads to the other machines, such as the second port of an adapter or a management port,
+//! and fails to connect through it.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -43,12 +44,15 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if strays.is_empty() || good.is_empty() || known.len() < ports.len() {
         return Ok(Vec::new());
     }
-    let title =
-        format!("NCCL also uses the RoCE port {}, which has only a link-local address", strays.join(", "));
+    let (ports, have) = if strays.len() == 1 { ("port", "has") } else { ("ports", "have") };
+    let title = format!(
+        "NCCL also uses the RoCE {ports} {}, which {have} no address that leads to the other machines",
+        strays.join(", ")
+    );
     let finding = Finding::new("network.roce-stray-port", title);
     Ok(vec![
         finding
-            .seen(format!("with an address: {}", good.join(", ")))
+            .seen(format!("with such an address: {}", good.join(", ")))
             .command(format!("export {HCA}=={}", good.join(","))),
     ])
 }

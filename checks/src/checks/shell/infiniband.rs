@@ -261,9 +261,12 @@ fn plugin(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
         return None;
     }
     let library = library_of(&setting.value);
-    let is_there = |name: &str| match name.contains('/') {
-        true => host.exists(name).ok(),
-        false => host.library(name).ok().map(|found| !found.is_empty()),
+    let is_there = |name: &str| {
+        if name.contains('/') {
+            host.exists(name).ok()
+        } else {
+            host.library(name).ok().map(|found| !found.is_empty())
+        }
     };
     if is_there(&library)? {
         return None;

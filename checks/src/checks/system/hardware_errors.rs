@@ -59,15 +59,18 @@ fn run(host: &Host, _: &Intent) -> Answer {
                 bad.push(line);
             }
             Some((words, Kind::Corrected(count))) => {
-                let sum: &mut u64 = corrected.entry(words).or_default();
-                *sum = sum.saturating_add(count);
+                corrected.entry(words).or_insert_with(Corrected::default).add(count, seconds_of(&line));
             }
             _ => {}
         }
     }
-    let (counted_ue, counted_ce, controller) = counts(host);
+    let (counted_ue, counted, controller) = counts(host);
     let uncorrected = uncorrected.into_values().max().unwrap_or(0_u64);
-    let corrected = corrected.into_values().max().unwrap_or(0).max(counted_ce);
+    let since_start = days(host);
+    let counted = counted.into_iter().map(|(count, days)| (count, days.unwrap_or(since_start)));
+    let logged = corrected.into_values().map(|sum| (sum.count, sum.days().unwrap_or(since_start)));
+    let many =
+        counted.chain(logged).filter(|(count, days)| count / days >= MANY).map(|(count, _)| count).max();
     let is_memory = counted_ue > 0 || bad.iter().any(|line| line.contains("EDAC") || line.contains("emory"));
     let what = if is_memory { "memory" } else { "CPU or its memory" };
     let finding = if !bad.is_empty() || counted_ue > 0 {
@@ -77,7 +80,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
             format::count(usize::try_from(number).unwrap_or(usize::MAX), "error")
         );
         Finding::new("system.hardware-errors", title)
-    } else if corrected / days(host) >= MANY {
+    } else if let Some(corrected) = many {
         let number = usize::try_from(corrected).unwrap_or(usize::MAX);
         let title = format!("the memory had {} that were corrected", format::count(number, "error"));
         Finding::new("system.hardware-errors", title)
@@ -104,6 +107,35 @@ enum Kind {
     Uncorrected,
     /// So many errors.
     Corrected(u64),
+}
+
+/// Corrected errors that the kernel has logged in the same words.
+#[derive(Default)]
+struct Corrected {
+    count: u64,
+    /// The seconds since the start of the first and the last line.
+    between: Option<(u64, u64)>,
+}
+
+impl Corrected {
+    fn add(&mut self, count: u64, seconds: Option<u64>) {
+        self.count = self.count.saturating_add(count);
+        let Some(now) = seconds else { return };
+        self.between = Some(self.between.map_or((now, now), |(first, last)| (first.min(now), last.max(now))));
+    }
+
+    /// The days that these lines span, of which one has begun. The log of a machine that runs for months keeps the last
+    /// hours only.
+    fn days(&self) -> Option<u64> {
+        let (first, last) = self.between?;
+        Some((last - first).div_ceil(86_400).max(1))
+    }
+}
+
+/// The time in front of a line: `[91123.700000] EDAC MC0: …`
+fn seconds_of(line: &str) -> Option<u64> {
+    let (time, _) = line.trim_start().strip_prefix('[')?.split_once(']')?;
+    time.trim().split_once('.')?.0.parse().ok()
 }
 
 /// The days since the start, of which one has begun.
@@ -143,20 +175,21 @@ fn read(line: &str) -> Option<(&'static str, Kind)> {
     Some((words, Kind::Uncorrected))
 }
 
-/// Whether the next line names an address of the CPU's own registers (0xfe……), which the firmware of Intel machines
-/// touches while it starts them.
+/// Whether the next line shows that the report is from before the start: without a time (`TSC 0`), and with an address
+/// of 0xfe…… That is where devices are found below 4 GiB, which the firmware of Intel machines touches while it sets
+/// them up. An error there later, which has a time, can be that of a GPU that is lost.
 fn is_of_firmware(host: &Host, line: &str) -> bool {
     if !line.contains("Machine Check: ") {
         return false;
     }
     let log = host.kernel_log().unwrap_or_default();
     let mut lines = log.lines().skip_while(|one| one.trim() != line).skip(1);
-    lines.next().is_some_and(|next| next.contains("TSC ") && is_register(next))
+    lines.next().is_some_and(is_before_start)
 }
 
 /// `TSC 0 ADDR fef4c9e0 MISC 43880010086`
-fn is_register(line: &str) -> bool {
-    let address = line.split_once("ADDR ").and_then(|(_, rest)| rest.split_whitespace().next());
+fn is_before_start(line: &str) -> bool {
+    let address = line.split_once("TSC 0 ADDR ").and_then(|(_, rest)| rest.split_whitespace().next());
     address.is_some_and(|address| address.len() == 8 && address.starts_with("fe"))
 }
 
@@ -171,22 +204,25 @@ fn is_of_memory_or_cpu(host: &Host, line: &str) -> bool {
     section.is_some_and(|section| section.contains("memory") || section.contains("processor"))
 }
 
-/// Uncorrected and corrected errors that the kernel has counted, and the file that has most of them.
-fn counts(host: &Host) -> (u64, u64, Option<String>) {
-    let (mut ue, mut ce, mut most) = (0, 0, None);
+/// Uncorrected errors that the kernel has counted, the corrected ones of each controller and in how many days, if that
+/// is known, and the file that has most of them.
+fn counts(host: &Host) -> (u64, Vec<(u64, Option<u64>)>, Option<String>) {
+    let (mut ue, mut ce, mut most) = (0, Vec::new(), None);
     for name in
         host.folder(EDAC).ok().flatten().unwrap_or_default().iter().filter(|name| name.starts_with("mc"))
     {
         let count = |kind: &str| {
             let text = host.text(&format!("{EDAC}/{name}/{kind}")).ok().flatten();
-            text.and_then(|text| text.trim().parse::<u64>().ok()).unwrap_or(0)
+            text.and_then(|text| text.trim().parse::<u64>().ok())
         };
-        let (of_ue, of_ce) = (count("ue_count"), count("ce_count"));
+        let (of_ue, of_ce) = (count("ue_count").unwrap_or(0), count("ce_count").unwrap_or(0));
         if of_ue > 0 || of_ce >= MANY {
             most = Some(format!("{EDAC}/{name}: ue_count {of_ue}, ce_count {of_ce}"));
         }
         ue += of_ue;
-        ce += of_ce;
+        if of_ce >= MANY {
+            ce.push((of_ce, count("seconds_since_reset").map(|seconds| seconds.div_ceil(86_400).max(1))));
+        }
     }
     (ue, ce, most)
 }
@@ -229,16 +265,17 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_registers_are_known() {
-        assert!(is_register("mce: [Hardware Error]: TSC 0 ADDR fef4c9e0 MISC 43880010086"));
-        assert!(!is_register("mce: [Hardware Error]: TSC 0 ADDR 6e5a84400 MISC 86"));
+    fn reports_from_before_the_start_are_known() {
+        assert!(is_before_start("mce: [Hardware Error]: TSC 0 ADDR fef4c9e0 MISC 43880010086"));
+        assert!(!is_before_start("mce: [Hardware Error]: TSC 0 ADDR 6e5a84400 MISC 86"));
+        assert!(!is_before_start("mce: [Hardware Error]: TSC 5b1f2c8a1f2 ADDR fe8000c0"));
     }
 
     proptest! {
         #[test]
         fn any_line_is_read(line in "(EDAC |MC0: |1 UE |CE |Machine Check: |Bank |[0-9a-f]{1,16}|: |\\PC){0,12}") {
             let _ = read(&line);
-            let _ = is_register(&line);
+            let _ = (is_before_start(&line), seconds_of(&line));
         }
     }
 }

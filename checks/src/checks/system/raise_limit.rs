@@ -67,7 +67,7 @@ fn in_container(host: &Host, finding: Finding, limit: &Limit, container: Contain
         return finding.remedy(match limit.item {
             // Each worker opens files and is a process.
             "nofile" | "nproc" => "nothing: the service sets this limit, so use fewer --workers",
-            _ => "nothing here: the service sets this limit, so choose another kind of machine or session of it",
+            _ => "nothing here: the service sets this limit, so choose another machine or session type there",
         });
     }
     // Docker has no option for it.

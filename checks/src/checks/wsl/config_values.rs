@@ -136,6 +136,11 @@ fn idle(config: &WslConfig) -> Option<Finding> {
     })
 }
 
+/// Whether this Windows does not know the mirrored mode that the file asks for.
+pub(super) fn is_mirroring_unsupported(host: &Host) -> bool {
+    host.wslconfig().is_ok_and(|config| mirrored(host, &config).is_some())
+}
+
 fn mirrored(host: &Host, config: &WslConfig) -> Option<Finding> {
     let asked = config.value("networkingMode")?.eq_ignore_ascii_case("mirrored");
     if asked && host.is_windows_server() {

@@ -7,19 +7,19 @@ use crate::finding::Finding;
 /// The build of Windows Server 2022; no other Windows has it.
 pub(super) const SERVER_2022: u32 = 20348;
 
-/// Cards without display outputs: many of them refuse the driver model of display cards without a licence for it.
-const DATA_CENTER: [&str; 22] = [
-    "A2", "A10", "A10G", "A16", "A30", "A40", "A100", "B100", "B200", "GH200", "H100", "H200", "H20", "L4",
-    "L20", "L40", "L40S", "P4", "P40", "P100", "T4", "V100",
+/// Cards without display outputs: many of them refuse the driver model of display cards without a license for it.
+const DATA_CENTER: [&str; 26] = [
+    "A2", "A10", "A10G", "A16", "A30", "A40", "A100", "A800", "B100", "B200", "B300", "GH200", "H100",
+    "H200", "H20", "H800", "L2", "L4", "L20", "L40", "L40S", "P4", "P40", "P100", "T4", "V100",
 ];
 const QUERY: [&str; 3] =
     ["nvidia-smi.exe", "--query-gpu=index,name,driver_model.current", "--format=csv,noheader"];
 
-/// How such a card is switched, with the command for MCDM. Recent drivers refuse WDDM without a licence
+/// How such a card is switched, with the command for MCDM. Recent drivers refuse WDDM without a license
 /// (microsoft/WSL#14339), and older ones have no MCDM.
 pub(in crate::checks) const SWITCH: &str = "in a Windows terminal as administrator, switch the card from TCC to MCDM, the mode \
     for computing, and restart Windows; this needs the newest Data Center driver for Windows; if the driver refuses MCDM, try \
-    WDDM (`-dm 0` instead of `-dm 2`), which many data center cards need a licence for vGPU or RTX Virtual Workstation for; if \
+    WDDM (`-dm 0` instead of `-dm 2`): WDDM needs a license for vGPU or RTX Virtual Workstation on many data center cards; if \
     both are refused, train on Linux";
 
 /// The number of the mode for a card, as `nvidia-smi -dm` takes it.
@@ -86,6 +86,7 @@ pub(super) fn finding(host: &Host) -> Finding {
 fn is_of_data_center(name: &str) -> bool {
     let is_workstation = name.contains("RTX") || name.contains("Quadro") || name.contains("GeForce");
     name.contains("Tesla")
+        || name.contains("Server Edition")
         || !is_workstation && name.split([' ', '-']).any(|word| DATA_CENTER.contains(&word))
 }
 

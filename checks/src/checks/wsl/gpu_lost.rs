@@ -61,15 +61,16 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 )
         }
         (None, None) if full.len() >= MANY || !full.is_empty() && has_failed(host) => {
-            let (title, status) = match has_failed(host) {
-                true => (
+            let (title, status) = if has_failed(host) {
+                (
                     "WSL has no GPU address space left: CUDA fails with out of memory although the GPU has room",
                     Status::Warning,
-                ),
-                false => (
+                )
+            } else {
+                (
                     "WSL may soon have no GPU address space left, and CUDA then fails with out of memory",
                     Status::Info,
-                ),
+                )
             };
             let finding = Finding::new("wsl.gpu-lost", title)
                 .status(status)
@@ -92,11 +93,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     Ok(vec![signs.iter().rev().take(2).fold(finding, |finding, line| finding.seen(line.trim()))])
 }
 
-/// Whether a recorded program had no memory of the GPU.
+/// Whether a recorded program got no memory of the GPU from the driver. `CUDA out of memory` is PyTorch's own message,
+/// mostly for a batch that is too large.
 fn has_failed(host: &Host) -> bool {
-    let says = |text: &str| {
-        ["CUDA out of memory", "CUDA error: out of memory"].iter().any(|words| text.contains(words))
-    };
+    let says = |text: &str| text.contains("CUDA error: out of memory");
     let commands = host.recorded_commands();
     commands.iter().any(|(_, output)| says(&output.text()) || says(&output.error_text()))
 }

@@ -46,7 +46,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         (None, None, Some(file)) => (*file).to_owned(),
         (None, None, None) => {
             host.library("libcuda.so.1")?;
-            return Ok(copied_tool(host).into_iter().collect());
+            return Ok(copied_tool(host, intent).into_iter().collect());
         }
     };
     let title = format!("a Linux NVIDIA driver is installed inside WSL: {named}");
@@ -90,7 +90,7 @@ pub(super) fn has_own_tool(host: &Host) -> bool {
 }
 
 /// An older guide of NVIDIA for WSL told to copy nvidia-smi there. The copy hides nothing but the newer one.
-fn copied_tool(host: &Host) -> Option<Finding> {
+fn copied_tool(host: &Host, intent: &Intent) -> Option<Finding> {
     if !has_own_tool(host) {
         return None;
     }
@@ -99,6 +99,10 @@ fn copied_tool(host: &Host) -> Option<Finding> {
             .recorded_texts("nvidia-smi")
             .iter()
             .any(|text| ["version mismatch", "Segmentation fault"].iter().any(|words| text.contains(words)));
+    // A run does without the tool, and need not wait for the package manager.
+    if intent.run && !fails {
+        return None;
+    }
     let manager = host.distribution().ok().and_then(|distribution| distribution.packages());
     let owner = match manager {
         Some(Packages::Apt) => "dpkg -S",
@@ -108,23 +112,31 @@ fn copied_tool(host: &Host) -> Option<Finding> {
     };
     let words: Vec<&str> = owner.split_whitespace().chain([TOOL]).collect();
     let asked = if owner.is_empty() { None } else { host.command(&words).ok().flatten() };
-    if asked.is_some_and(|output| output.succeeded()) {
+    if asked.as_ref().is_some_and(|output| output.succeeded()) {
         return None;
     }
     let title = format!("{TOOL} is probably an old copy, and hides the one of Windows' driver");
     let finding = Finding::new("wsl.linux-driver", title)
         .status(if fails { Status::Warning } else { Status::Info })
         .because(format!(
-            "no package is known to bring it, so somebody probably copied it from {}, where WSL shows the tool that fits the present Windows driver; an old copy prints \
-             `Driver/library version mismatch` or crashes, while CUDA itself works",
-            super::LIBRARIES
-        ))
-        .remedy(format!(
-            "delete it, if no package brought it: `nvidia-smi` is then the one in {}",
+            "no package is known to bring it, so somebody probably copied it from {}, where WSL shows the tool that fits the \
+             present Windows driver; an old copy prints `Driver/library version mismatch` or crashes, while CUDA itself works",
             super::LIBRARIES
         ));
-    let finding = if owner.is_empty() { finding } else { finding.command(format!("{owner} {TOOL}")) };
-    Some(finding.command(format!("sudo rm {TOOL}")))
+    let then = format!("`nvidia-smi` is then the one in {}", super::LIBRARIES);
+    Some(if asked.is_some() {
+        finding.remedy(format!("delete it: {then}")).command(format!("sudo rm {TOOL}"))
+    } else if owner.is_empty() {
+        finding
+            .remedy(format!("delete it, if no package brought it: {then}"))
+            .command(format!("ls -l {TOOL}"))
+    } else {
+        finding
+            .remedy(format!(
+                "delete it (`sudo rm {TOOL}`), if this command names no package that brought it: {then}"
+            ))
+            .command(format!("{owner} {TOOL}"))
+    })
 }
 
 /// Files that a Linux driver installs.

@@ -280,10 +280,10 @@ impl DataSet {
     }
 
     /// How many numbers follow a box in labels with key points, by `kpt_shape: [17, 3]`.
-    pub(crate) fn key_points(&self) -> Option<usize> {
+    pub(crate) fn key_points(&self) -> Option<(usize, usize)> {
         let shape = self.keys.get("kpt_shape")?.as_array()?;
-        let size = |at: usize| usize::try_from(shape.get(at)?.as_u64()?).ok();
-        size(0)?.checked_mul(size(1)?).filter(|count| *count > 0)
+        let size = |at: usize| usize::try_from(shape.get(at)?.as_u64()?).ok().filter(|size| *size > 0);
+        Some((size(0)?, size(1)?))
     }
 
     /// A key of `names` that is out of range: classes are numbered from 0 without gaps.

@@ -147,12 +147,28 @@ pub(crate) fn pci_address(text: &str) -> Option<String> {
 pub(crate) fn pci_addresses(line: &str) -> impl Iterator<Item = String> {
     let words = line.split([' ', '\t', '[', ']', '(', ')', '=', ',']);
     words.filter_map(|word| {
-        let word = word.strip_prefix("PCI:").unwrap_or(word).trim_end_matches(':');
-        let (domain, _) = word.split_once(':')?;
-        let is_full = domain.len() >= 4 && !domain.starts_with("0x");
+        let word = word.strip_prefix("PCI:").unwrap_or(word).trim_end_matches([':', '.', ';']);
+        let (address, function) = match word.split_once('.') {
+            Some((address, function)) => (address, Some(function)),
+            None => (word, None),
+        };
         // `0x41:0x00.0` in newer kernels.
-        let has_function = word.rsplit_once(':')?.1.contains('.');
-        (is_full || has_function).then(|| pci_address(&word.replace("0x", "")))?
+        let parts: Vec<&str> =
+            address.split(':').map(|part| part.strip_prefix("0x").unwrap_or(part)).collect();
+        let is_hex = |part: &str, least: usize, most: usize| {
+            (least..=most).contains(&part.len()) && part.bytes().all(|letter| letter.is_ascii_hexdigit())
+        };
+        let is_function = |function: &str| matches!(function.as_bytes(), [b'0'..=b'7']);
+        let is_address = match parts[..] {
+            // Two numbers alone are a time, or anything.
+            [bus, device] => is_hex(bus, 2, 2) && is_hex(device, 2, 2) && function.is_some_and(is_function),
+            [domain, bus, device] => {
+                let is_device = is_hex(bus, 2, 2) && is_hex(device, 2, 2);
+                is_hex(domain, 4, 8) && is_device && function.is_none_or(is_function)
+            }
+            _ => false,
+        };
+        is_address.then(|| pci_address(&parts.join(":")))?
     })
 }
 
@@ -229,6 +245,15 @@ mod tests {
         ] {
             assert_eq!(pci_addresses(line).collect::<Vec<_>>(), ["0000:41:00"], "{line}");
         }
+        for line in [
+            "2026-11-26T10:08:58.123 host kernel:",
+            "at cafe:10:20.5 or 10:20.5f",
+            "0x62:0x40:1860",
+            "8:10:58.1",
+        ] {
+            assert_eq!(pci_addresses(line).find(|found| found != "cafe:10:20"), None, "{line}");
+        }
+        assert_eq!(pci_addresses("vmd 10000:e1:00.0: up").collect::<Vec<_>>(), ["10000:e1:00"]);
     }
 
     proptest! {

@@ -4,7 +4,7 @@ use yolo_checks::GpuStrain;
 
 use super::administrator::{is_at_hand, reset, restart, setting};
 use super::conclusion::{Conclusion, Verdict};
-use crate::doctor::deep::observed::Observed;
+use crate::doctor::deep::observed::{Administrator, Observed};
 
 /// Bits of nvml.h: slowed down by heat, as the driver or the hardware decided, and by the power supply.
 const BY_HEAT: u64 = 0x20 | 0x40;
@@ -53,18 +53,28 @@ fn heat(seen: &Observed, number: usize, strain: &GpuStrain) -> Option<Conclusion
     });
     text.push_str(&fan.unwrap_or_default());
     // A part of the present limit would shrink with each run of the doctor.
-    let is_higher = |watts: &f64| strain.power_limit.is_none_or(|present| *watts < present);
+    let is_lower = |watts: &f64| strain.power_limit.is_none_or(|present| *watts < present);
     let cooler = strain.power_limit_default.map(|watts| (watts * COOLER / 10.0).round() * 10.0);
-    let hint = match cooler.filter(is_higher).filter(|_| is_at_hand(seen)) {
+    let hint = match cooler.filter(is_lower).filter(|_| is_at_hand(seen)) {
         Some(watts) => format!(
             "clear dust and give the card air; a lower power limit takes away much heat and little speed: {} (`nvidia-smi -q -d \
              POWER` names the lowest that the card allows)",
             setting(seen, number, &format!("-pl {watts:.0}"))
         ),
         None if is_at_hand(seen) => "clear dust and give the card air".to_owned(),
-        None => format!("the card needs air or cleaning; {}", restart(seen)),
+        None => needs_air(seen),
     };
     Some(Conclusion::new(text).hint(hint))
+}
+
+/// The advice for a card that the user cannot touch. Where they get another one, the heat is that of the next user.
+fn needs_air(seen: &Observed) -> String {
+    let who = match &seen.host.administrator {
+        Administrator::Service(name) => name,
+        Administrator::Node => "the administrator of the cluster",
+        _ => return format!("the card needs air or cleaning; {}", restart(seen)),
+    };
+    format!("this card needs air or cleaning, which only {who} can see to; until then, {}", restart(seen))
 }
 
 /// What the driver wants to be done with a card after an error.

@@ -89,15 +89,16 @@ pub(super) fn finding(fault: Fault, disk: &Disk) -> Finding {
             .because("an SSD becomes read-only when it fails; otherwise somebody set the protection")
             .remedy(
                 "copy ext4.vhdx to another drive, and look at the health of the drive (the command below as \
-                 administrator, or its maker's program); if it is healthy, remove the protection with diskpart (`attributes disk clear readonly`)",
+                 administrator, or its maker's program); if it is healthy, remove the protection with diskpart \
+                 (`attributes disk clear readonly`)",
             )
             .command("powershell.exe -Command \"Get-PhysicalDisk | Get-StorageReliabilityCounter\""),
         Fault::DiskCompressed => new("wsl.disk-unusable", "is compressed, encrypted or sparse")
             .because("Windows opens a virtual disk only if NTFS neither compresses nor encrypts its file, nor keeps it sparse")
             .remedy(
                 "in the Properties of its folder, Advanced, clear `Compress contents` and `Encrypt contents`, for all files \
-                 in it; if that does not help, run these commands in a Windows terminal as administrator, which end the \
-                 compression of the file, and that it is sparse",
+                 in it; if that does not help, run these commands in a Windows terminal as administrator: they decompress \
+                 the file and clear its sparse flag",
             )
             .command(SHUTDOWN)
             .command(format!("compact.exe /u \"{}\"", disk.file()))
@@ -169,7 +170,7 @@ pub(super) fn access_denied(host: &Host, disk: &Disk, failure: &Failure<'_>) -> 
     if let Some((key, value)) = own.filter(|_| !is_disk || failure.code.contains("CreateVm")) {
         let title = format!("WSL cannot start: it may not open the file of `{key}=` in the folder of a user");
         let finding = Finding::new("wsl.access-denied", title)
-            .because("some releases of WSL (2.7.1 to 2.7.3) open this file with rights that end at the folder of a user")
+            .because("some releases of WSL (2.7.1 to 2.7.3) open this file without permission to enter the folder of a user")
             .seen(format!(".wslconfig: {key}={value}"))
             .remedy(format!(
                 "update WSL and shut it down; if it says the same again, move the file to the root of a drive, such as C:\\, \

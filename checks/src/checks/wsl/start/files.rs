@@ -5,7 +5,9 @@ use super::machine;
 use super::setup::msi;
 use crate::facts::{Host, PathKind};
 use crate::finding::Finding;
+use crate::shell_quote::quote;
 use crate::status::Status;
+use crate::wsl::exe_output;
 use crate::wsl::start_failure::Fault;
 
 /// Where the installer puts WSL.
@@ -31,7 +33,21 @@ pub(super) fn missing(host: &Host) -> Option<Finding> {
 
 /// The default distribution is one of Docker or the like, which does not start; others do.
 pub(super) fn of_helper(host: &Host) -> Option<Finding> {
-    Some(disk_missing(host, true)?.status(Status::Warning))
+    let finding = disk_missing(host, true)?.status(Status::Warning);
+    let list = host.wsl_list().ok().flatten().unwrap_or_default();
+    let own = exe_output::distributions(&list).into_iter().find(exe_output::Distribution::is_usable);
+    let (finding, name) = match own {
+        Some(own) => (finding, quote(&own.name)),
+        None => (finding.command("wsl.exe -l -v"), "<your distribution>".to_owned()),
+    };
+    Some(
+        finding
+            .remedy(
+                "make your own distribution the default, in which training runs; Docker makes its disk anew when it is reset in its \
+                 settings (Troubleshoot), which removes its containers and images",
+            )
+            .command(format!("wsl.exe --set-default {name}")),
+    )
 }
 
 /// The disk of the default distribution does not exist.

@@ -149,6 +149,11 @@ pub(super) fn network(host: &Host, text: &str, code: &str) -> Finding {
         ),
     };
     let finding = Finding::new("wsl.network-broken", title).status(status);
+    if status == Status::Info {
+        return finding.remedy(format!(
+            "nothing, if the network works; to have {mode}, restart Windows, and end VPN programs before WSL starts"
+        ));
+    }
     let file = |finding: Finding| match host.wslconfig() {
         Ok(config) => finding.command(edit(host, &config)),
         Err(_) => finding,

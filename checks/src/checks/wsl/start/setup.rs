@@ -35,9 +35,10 @@ pub(super) fn msi(host: &Host) -> String {
 
 /// A download of `wsl --install` or `wsl --update` failed.
 pub(super) fn download(host: &Host, text: &str, is_list: bool) -> Finding {
-    let title = match is_list {
-        true => "the list of distributions that can be installed cannot be downloaded",
-        false => "WSL cannot be installed or updated: a download of Windows failed",
+    let title = if is_list {
+        "the list of distributions that can be installed cannot be downloaded"
+    } else {
+        "WSL cannot be installed or updated: a download of Windows failed"
     };
     let finding = Finding::new("wsl.download-blocked", title);
     let finding = match policy(host) {
