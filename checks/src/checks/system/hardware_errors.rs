@@ -77,7 +77,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
             format::count(usize::try_from(number).unwrap_or(usize::MAX), "error")
         );
         Finding::new("system.hardware-errors", title)
-    } else if corrected / days(host) >= MANY {
+    } else if corrected / host.days_up() >= MANY {
         let number = usize::try_from(corrected).unwrap_or(usize::MAX);
         let title = format!("the memory had {} that were corrected", format::count(number, "error"));
         Finding::new("system.hardware-errors", title)
@@ -104,12 +104,6 @@ enum Kind {
     Uncorrected,
     /// So many errors.
     Corrected(u64),
-}
-
-/// The days since the start, of which one has begun.
-fn days(host: &Host) -> u64 {
-    let seconds = || host.time().ok()?.checked_sub(host.boot_time().ok()?);
-    seconds().map_or(1, |seconds| seconds.div_ceil(86_400)).max(1)
 }
 
 /// What a line of the kernel says about an error, and by which words.
