@@ -12,6 +12,10 @@ use crate::status::Status;
 pub struct Remedy {
     /// What to do, as a phrase.
     pub text: String,
+    /// What can be done as well, but only by those who administer the machine. The text is what the user can do. When
+    /// a finding is shown, this has become a part of the text, or has been left out.
+    #[serde(skip)]
+    pub for_machine: Option<String>,
     /// The exact commands for this host, if any.
     pub commands: Vec<String>,
     /// Whether `--fix` can apply it, which means that there are changes.
@@ -61,6 +65,7 @@ impl Finding {
             evidence: Vec::new(),
             remedy: entry.remedy.map(|text| Remedy {
                 text: text.to_owned(),
+                for_machine: None,
                 commands: Vec::new(),
                 fixable: false,
                 changes: Vec::new(),
@@ -134,6 +139,17 @@ impl Finding {
     pub(crate) fn remedy(mut self, text: impl Into<String>) -> Self {
         if let Some(remedy) = &mut self.remedy {
             remedy.text = text.into();
+            remedy.for_machine = None;
+        }
+        self
+    }
+
+    /// Adds what only those can do who administer the machine: its settings, its parts, its start. It follows the text
+    /// on the user's own machine; elsewhere it is passed on, and the text stays as it is.
+    #[must_use]
+    pub(crate) fn machine_remedy(mut self, text: impl Into<String>) -> Self {
+        if let Some(remedy) = &mut self.remedy {
+            remedy.for_machine = Some(text.into());
         }
         self
     }

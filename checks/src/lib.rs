@@ -19,6 +19,7 @@ mod memory_estimate;
 mod nccl_files;
 mod nccl_settings;
 mod port_owner;
+pub mod power_limit;
 mod remedies;
 pub mod shell_quote;
 mod status;

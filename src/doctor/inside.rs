@@ -120,6 +120,7 @@ fn of_json(value: &Value) -> Option<Finding> {
     };
     let remedy = value["remedy"].as_object().map(|remedy| Remedy {
         text: remedy.get("text").and_then(text).unwrap_or_default(),
+        for_machine: None,
         commands: remedy.get("commands").map(texts).unwrap_or_default(),
         fixable: false,
         changes: Vec::new(),

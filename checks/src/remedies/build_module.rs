@@ -42,11 +42,8 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
         let remedy = "build the system again, which builds the module for its kernel, and restart";
         return super::restart::restart(host, finding.remedy(remedy).command("sudo nixos-rebuild switch"));
     }
-    if host.family() == Some(Family::Fedora) && host.exists("/run/ostree-booted") == Ok(true) {
-        let finding = finding.remedy(
-            "the module is built when the image is: go back to the image before the last update, and restart; update again when \
-             the packages of the driver and the kernel fit",
-        );
+    if host.family() == Some(Family::Fedora) && host.is_image() {
+        let finding = finding.remedy(super::image::WITHOUT_MODULE);
         return super::restart::restart(host, finding.command(super::image::ROLL_BACK));
     }
     if let Some(finding) = failed_build(host, finding.clone(), kernel) {

@@ -1,10 +1,12 @@
 //! Fits the remedy of a finding to who may do it. A check writes the commands for the administrator of a
 //! machine. In a container those that concern the kernel, the driver or the services of the machine are
 //! for its host; in a batch job or a pod they are for whoever administers the node; and on a notebook
-//! service they are for nobody. What remains is what this user can type here.
+//! service they are for nobody. What remains is what this user can type here. Where a text has a part for
+//! each of them, the check says so ([`Finding::machine_remedy`]).
 
+use super::as_packaged::as_packaged;
 use super::rented;
-use crate::facts::{Family, Host, Job, Place, Rental};
+use crate::facts::{Host, Job, Place, Rental};
 use crate::finding::{Finding, Remedy};
 
 /// What changes files of this system only, so that root in a container can do it.
@@ -28,6 +30,10 @@ const OF_HARDWARE: [&str; 12] = [
 ];
 /// Words of advice that says already who is to follow it.
 const PASSED_ON: [&str; 5] = ["administrator", "the host", "the node", "another machine", "provider"];
+/// How advice asks somebody else.
+const ASKED: [&str; 2] = ["ask the administrator", "tell the administrator"];
+/// Parts of commands with which a container is started on its host.
+const STARTS: [&str; 3] = ["docker ", "podman ", "  # on the "];
 /// How a command begins that asks for an administrator.
 const SUDO: &str = "sudo ";
 
@@ -45,23 +51,36 @@ enum Others {
     Service(&'static str),
 }
 
+impl Others {
+    /// Who is asked, as the start of a sentence.
+    fn asked(&self) -> String {
+        match self {
+            Self::Node(Some(job)) => format!("ask the administrator of this {} node", job.name()),
+            Self::NodeOfPod => "ask the administrator of the node".to_owned(),
+            _ => "ask the administrator of this machine".to_owned(),
+        }
+    }
+}
+
 /// The finding with a remedy that its reader can carry out on this host, or pass on.
 pub(crate) fn fit(host: &Host, mut finding: Finding) -> Finding {
-    if let Some(remedy) = finding.remedy.as_mut().filter(|_| host.family() == Some(Family::NixOs)) {
-        as_configuration(remedy);
-    }
-    let is_image = host.family() == Some(Family::Fedora) && host.exists("/run/ostree-booted") == Ok(true);
-    if let Some(remedy) = finding.remedy.as_mut().filter(|_| is_image) {
-        as_layers(remedy);
-    }
+    let Some(remedy) = finding.remedy.as_mut() else { return finding };
+    as_packaged(host, remedy);
     let others = others(host);
-    let Some(remedy) = finding.remedy.as_mut().filter(|remedy| is_for_others(remedy)) else {
+    let has_parts = remedy.for_machine.is_some();
+    if let Some(part) = remedy.for_machine.take() {
+        append(remedy, &part, &others);
+    }
+    let is_service = matches!(others, Others::Service(_));
+    if !is_for_others(remedy) && !is_service {
         return finding;
-    };
+    }
+    // A text that was written in parts says already who is to do what.
+    let is_for_machine = !has_parts && concerns_machine(remedy);
     match others {
         Others::None => {}
         Others::Host => {
-            if concerns_hardware(&remedy.text) {
+            if is_for_machine {
                 remedy.text = format!("on the host: {}", remedy.text);
             }
             mark(remedy, "  # on the host");
@@ -71,39 +90,52 @@ pub(crate) fn fit(host: &Host, mut finding: Finding) -> Finding {
             }
         }
         Others::NodeOfPod => {
-            if concerns_hardware(&remedy.text) {
-                remedy.text = format!("ask the administrator of the node: {}", remedy.text);
+            if is_for_machine {
+                remedy.text = format!("{}: {}", others.asked(), remedy.text);
             }
             mark(remedy, "  # on the node");
             without_sudo(remedy);
         }
-        Others::Node(job) => {
-            let who = match job {
-                Some(job) => format!("ask the administrator of this {} node", job.name()),
-                None => "ask the administrator of this machine".to_owned(),
-            };
+        Others::Node(_) => {
             // The advice for a job may say it already.
-            if !["tell the administrator", "ask the administrator"]
-                .iter()
-                .any(|start| remedy.text.starts_with(start))
-            {
-                remedy.text = format!("{who}: {}", remedy.text);
+            let is_said = ASKED.iter().any(|words| remedy.text.contains(words));
+            if !has_parts && !is_said && !has_own_command(remedy) {
+                remedy.text = format!("{}: {}", others.asked(), remedy.text);
             }
             for command in remedy.commands.iter_mut().filter(|command| command.contains(SUDO)) {
                 place(command, "  # on the node");
             }
         }
         Others::Service(name) => {
+            let before = remedy.commands.len();
             remedy.commands.retain(|command| !is_of_machine(command));
+            let of_machine = remedy.commands.is_empty() || finding.id.starts_with("gpu.");
+            // Who started the container is the service, too.
+            remedy.commands.retain(|command| !STARTS.iter().any(|word| command.contains(word)));
+            let is_nothing_left = remedy.commands.is_empty() && before > 0 && of_machine;
             without_sudo(remedy);
             let is_of_service = host.rental().is_some_and(|rental| rented::says(rental, &remedy.text))
                 || remedy.text.starts_with("in the notebook's menu");
-            if (remedy.commands.is_empty() || concerns_hardware(&remedy.text)) && !is_of_service {
+            let is_asked = ASKED.iter().any(|words| remedy.text.starts_with(words));
+            if !has_parts && (is_nothing_left || is_for_machine || is_asked) && !is_of_service {
                 remedy.text = format!("start a new session: only {name} can change its machines");
+                remedy.commands.clear();
             }
         }
     }
     finding
+}
+
+/// Adds what is for those who administer the machine to what the user can do.
+fn append(remedy: &mut Remedy, part: &str, others: &Others) {
+    let part = match others {
+        Others::None => part.to_owned(),
+        Others::Host => format!("on the host: {part}"),
+        Others::NodeOfPod | Others::Node(_) => format!("{}: {part}", others.asked()),
+        // Nobody there can be asked.
+        Others::Service(_) => return,
+    };
+    remedy.text = format!("{}; {part}", remedy.text);
 }
 
 fn others(host: &Host) -> Others {
@@ -127,13 +159,20 @@ fn others(host: &Host) -> Others {
 }
 
 fn is_for_others(remedy: &Remedy) -> bool {
-    remedy.commands.iter().any(|command| command.contains(SUDO)) || concerns_hardware(&remedy.text)
+    remedy.commands.iter().any(|command| command.contains(SUDO)) || concerns_machine(remedy)
 }
 
-/// Whether a text gives advice about the machine itself, and does not say to whom.
-fn concerns_hardware(text: &str) -> bool {
-    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    has(&OF_HARDWARE) && !has(&PASSED_ON)
+/// Whether a remedy is as a whole advice about the machine itself, and does not say to whom. One with a command of the
+/// user's own is not: its check has to say which part is for the machine.
+fn concerns_machine(remedy: &Remedy) -> bool {
+    let has = |words: &[&str]| words.iter().any(|word| remedy.text.contains(word));
+    has(&OF_HARDWARE) && !has(&PASSED_ON) && !has_own_command(remedy)
+}
+
+/// Whether the user can type one of the commands where the run is.
+fn has_own_command(remedy: &Remedy) -> bool {
+    const OF_RUN: [&str; 5] = ["export ", "unset ", "ulimit ", "pip ", "yolo "];
+    remedy.commands.iter().any(|command| OF_RUN.iter().any(|start| command.starts_with(start)))
 }
 
 /// Whether a command changes the machine and not only files of this system.
@@ -141,40 +180,6 @@ fn is_of_machine(command: &str) -> bool {
     command.contains(SUDO)
         && !OF_FILES.iter().any(|start| command.starts_with(start))
         && !OF_LIBRARIES.iter().any(|name| command.contains(name))
-}
-
-/// NixOS generates what is below /etc, and builds modules and services from its configuration: a change by
-/// hand is lost at the next start, if it works at all.
-fn as_configuration(remedy: &mut Remedy) {
-    const GENERATED: [&str; 6] =
-        ["sudo tee /etc/", "sudo mkdir -p /etc/", "dkms ", "mokutil ", "systemctl enable", "hostnamectl "];
-    // There is no cache of the loader: the driver's libraries are in a folder of their own.
-    for command in remedy.commands.iter_mut().filter(|command| *command == "sudo ldconfig") {
-        "export LD_LIBRARY_PATH=/run/opengl-driver/lib:$LD_LIBRARY_PATH".clone_into(command);
-    }
-    let before = remedy.commands.len();
-    remedy.commands.retain(|command| !GENERATED.iter().any(|word| command.contains(word)));
-    if remedy.commands.len() < before {
-        remedy.text = format!("in configuration.nix: {}", remedy.text);
-        remedy.commands.insert(0, "sudo nixos-rebuild switch".to_owned());
-    }
-}
-
-/// Silverblue and its relatives are images: packages are layers of the next one, which is also when modules are built.
-fn as_layers(remedy: &mut Remedy) {
-    const BUILT_WITH_IT: [&str; 3] = ["sudo akmods ", "sudo dkms ", "sudo dnf reinstall "];
-    const NEXT: &str = "sudo rpm-ostree upgrade";
-    let before = remedy.commands.len();
-    remedy.commands.retain(|command| !BUILT_WITH_IT.iter().any(|start| command.starts_with(start)));
-    if remedy.commands.len() < before && !remedy.commands.iter().any(|command| command.contains("rpm-ostree"))
-    {
-        remedy.commands.insert(0, NEXT.to_owned());
-    }
-    for command in &mut remedy.commands {
-        if let Some(packages) = command.strip_prefix("sudo dnf install ") {
-            *command = format!("sudo rpm-ostree install {packages}");
-        }
-    }
 }
 
 fn mark(remedy: &mut Remedy, comment: &str) {

@@ -1,12 +1,17 @@
 //! Images of Universal Blue (Bazzite, Bluefin, Aurora), which bring the kernel together with NVIDIA's driver: a driver is
 //! not installed there, but comes with another image, and what an update broke is repaired by the image before.
 
-use crate::facts::Host;
+use crate::facts::{Family, Host};
 
 /// What the image says about itself.
 const INFO: &str = "/usr/share/ublue-os/image-info.json";
 /// Goes back to the image before the last update.
 pub(crate) const ROLL_BACK: &str = "sudo rpm-ostree rollback";
+/// What to do where the module is missing in an image. The image before has one; building the layer again gives a module
+/// only if the packages fit by now.
+pub(crate) const WITHOUT_MODULE: &str = "the module is built when the image is: go back to the image before the last update, and restart; update again when the \
+     packages of the driver and the kernel fit. If no image has the module, build its layer again with `sudo rpm-ostree \
+     uninstall akmod-nvidia` and `sudo rpm-ostree install akmod-nvidia`, and restart";
 /// Enrolls the key that signed the modules of these images.
 pub(crate) const ENROLL: &str = "ujust enroll-secure-boot-key";
 
@@ -17,6 +22,16 @@ pub(crate) struct Image {
     name: Option<String>,
     /// Such as `stable`.
     tag: String,
+}
+
+/// The commands that give the next image a module that is built anew, after a change of what it is built from. An upgrade
+/// without anything new would build nothing.
+pub(crate) fn rebuild_module(host: &Host) -> Vec<String> {
+    // There the driver is no layer but a part of the image.
+    if of(host).is_some() || host.family() != Some(Family::Fedora) {
+        return vec![ROLL_BACK.to_owned()];
+    }
+    ["uninstall", "install"].map(|what| format!("sudo rpm-ostree {what} akmod-nvidia")).to_vec()
 }
 
 /// The image that this system was started from, if it is one of Universal Blue.

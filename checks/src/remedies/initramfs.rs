@@ -6,7 +6,7 @@ use crate::facts::{Family, Host};
 /// The command, if the distribution is a known one that lets its user do it.
 pub(crate) fn rebuild(host: &Host) -> Option<&'static str> {
     let exists = |path: &str| host.exists(path) == Ok(true);
-    if exists("/run/ostree-booted") {
+    if host.is_image() {
         return None;
     }
     Some(match host.family()? {

@@ -36,7 +36,7 @@ pub(crate) fn install_for(host: &Host, card: Option<Generation>) -> Vec<String> 
         return commands;
     }
     // An immutable Fedora takes packages into its image only.
-    if family == Family::Fedora && host.exists("/run/ostree-booted") == Ok(true) {
+    if family == Family::Fedora && host.is_image() {
         return match image::of(host) {
             Some(image) if image.has_driver() == Some(false) => image.commands_with_driver(),
             // The image has a driver, which an update broke.

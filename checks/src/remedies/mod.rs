@@ -4,6 +4,7 @@
 //! or advise restarting a machine that is not the user's.
 
 mod arch;
+mod as_packaged;
 pub(crate) mod build_module;
 pub(crate) mod device_group;
 mod failed_build;

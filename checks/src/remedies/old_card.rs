@@ -27,7 +27,7 @@ pub(super) fn install(host: &Host, family: Family, distribution: &Distribution) 
         Family::OnUbuntu => {
             vec!["sudo apt update".to_owned(), format!("sudo apt install nvidia-driver-{LAST_FOR_OLD_CARDS}")]
         }
-        Family::Fedora if is_immutable(host) => match image::of(host) {
+        Family::Fedora if host.is_image() => match image::of(host) {
             Some(image) => image.commands_for_old_cards(),
             None => rpm_fusion("sudo rpm-ostree install")
                 .into_iter()
@@ -75,8 +75,4 @@ pub(crate) fn advice(host: &Host) -> Option<&'static str> {
         },
         _ => return None,
     })
-}
-
-pub(super) fn is_immutable(host: &Host) -> bool {
-    host.exists("/run/ostree-booted") == Ok(true)
 }

@@ -3,7 +3,7 @@
 use super::generation::Generation;
 use super::image;
 use super::install_driver::install_for;
-use super::old_card::{LAST_FOR_OLD_CARDS, OF_FUSION, is_immutable};
+use super::old_card::{LAST_FOR_OLD_CARDS, OF_FUSION};
 use crate::facts::{Family, Host};
 
 /// The commands that put the driver of branch 580 in the place of another.
@@ -16,7 +16,7 @@ pub(crate) fn by_old_branch(host: &Host) -> Vec<String> {
         Some(Family::Ubuntu | Family::OnUbuntu) => {
             vec![format!("sudo apt install nvidia-driver-{LAST_FOR_OLD_CARDS}")]
         }
-        Some(Family::Fedora) if is_immutable(host) => match image::of(host) {
+        Some(Family::Fedora) if host.is_image() => match image::of(host) {
             Some(image) => image.commands_for_old_cards(),
             None => {
                 let added: Vec<String> = OF_FUSION.iter().map(|name| format!("--install={name}")).collect();

@@ -10,6 +10,7 @@ use crate::finding::Finding;
 pub(crate) fn without(host: &Host, finding: Finding) -> Finding {
     const OFF: &str = "or turn off Secure Boot in the firmware";
     let commands = match host.family() {
+        Some(Family::Fedora) if host.is_image() => return of_image(finding),
         Some(Family::Fedora) => vec![
             "sudo kmodgenca -a".to_owned(),
             "sudo akmods --force --rebuild".to_owned(),
@@ -32,22 +33,84 @@ pub(crate) fn without(host: &Host, finding: Finding) -> Finding {
         }
     };
     let finding = finding.remedy(format!(
-        "make a key, enroll it, and build the module again, which signs it; at the next start, select Enroll MOK on the blue \
+        "make a key, build the module again, which signs it, and enroll the key; at the next start, select Enroll MOK on the blue \
          screen and enter the password that you chose; {OFF}"
     ));
     restart(host, commands.into_iter().fold(finding, Finding::command))
 }
 
-/// The commands that build the module again with dkms, which leaves one alone that is installed already.
+/// An image is built where the keys in /etc cannot be seen, so that a package has to bring them (silverblue#272).
+fn of_image(finding: Finding) -> Finding {
+    finding
+        .because(
+            "with Secure Boot on, the kernel loads only signed modules; rpm-ostree builds this one together with the image, where \
+             it does not see the key in /etc, and leaves it unsigned",
+        )
+        .remedy(
+            "turn off Secure Boot in the firmware; or make a key, enroll it, and layer a package that brings it \
+             (https://github.com/CheariX/silverblue-akmods-keys makes one, akmods-keys), with which the module is built anew and \
+             signed; at the next start, select Enroll MOK on the blue screen and enter the password that you chose",
+        )
+        .command("sudo kmodgenca -a")
+        .command("sudo mokutil --import /etc/pki/akmods/certs/public_key.der")
+}
+
+/// The commands that build the module again with dkms, which leaves one alone that is built already.
 fn built_again(host: &Host) -> Vec<String> {
-    let installed = module_lines(host).into_iter().find(|line| line.contains("installed"));
-    let name = installed.as_deref().and_then(|line| line.split([',', ':']).next()).map(str::trim);
-    let (Some(name), Ok(kernel)) = (name.filter(|name| name.contains('/')), host.kernel_release()) else {
+    let kernel = host.kernel_release().unwrap_or_default();
+    let Some(name) = module_lines(host).iter().find_map(|line| built_for(line, &kernel)) else {
         let package = match host.family() {
             Some(Family::Debian) => "sudo apt install --reinstall nvidia-kernel-dkms",
             _ => "sudo dnf reinstall 'kmod-nvidia*dkms'",
         };
         return vec![package.to_owned()];
     };
-    ["unbuild", "install"].iter().map(|what| format!("sudo dkms {what} {name} -k {kernel}")).collect()
+    // `unbuild` does not exist before dkms 3.
+    ["remove", "install"].iter().map(|what| format!("sudo dkms {what} {name} -k {kernel}")).collect()
+}
+
+/// The name and version of the driver's module in a line of `dkms status`, if it is built for this kernel:
+/// `nvidia-current/535.183.01, 6.1.0-26-amd64, x86_64: installed`, and before dkms 3 `nvidia-current, 535.183.01, …`.
+fn built_for(line: &str, kernel: &str) -> Option<String> {
+    const MODULES: [&str; 3] = ["nvidia", "nvidia-current", "nvidia-open"];
+    let (module, state) = line.split_once(": ")?;
+    let mut parts = module.split([',', '/']).map(str::trim);
+    let (name, version) = (parts.next()?, parts.next()?);
+    let is_of_driver = MODULES.contains(&name) || name.starts_with("nvidia-tesla");
+    let is_built = state.starts_with("installed") || state.starts_with("built");
+    (is_of_driver && is_built && parts.next() == Some(kernel) && !kernel.is_empty())
+        .then(|| format!("{name}/{version}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_module_that_is_built_for_the_running_kernel_is_named() {
+        let of = |line: &str| built_for(line, "6.1.0-26-amd64");
+        let name = Some("nvidia-current/535.183.01".to_owned());
+        assert_eq!(of("nvidia-current/535.183.01, 6.1.0-26-amd64, x86_64: installed"), name);
+        assert_eq!(of("nvidia-current, 535.183.01, 6.1.0-26-amd64, x86_64: installed"), name);
+        assert_eq!(
+            of("nvidia-current/535.183.01, 6.1.0-26-amd64, x86_64: installed (original_module exists)"),
+            name
+        );
+        for other in [
+            "nvidia-current/535.183.01, 6.1.0-25-amd64, x86_64: installed",
+            "nvidia-current/535.183.01: added",
+            "nvidia-fs/2.20, 6.1.0-26-amd64, x86_64: installed",
+        ] {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_read(line in "(nvidia|nvidia-open|/|, |: installed|5.4|\\PC){0,12}") {
+            let _ = built_for(&line, "5.4");
+        }
+    }
 }

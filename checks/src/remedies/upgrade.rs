@@ -7,7 +7,7 @@ use crate::facts::{Family, Host};
 pub(crate) fn packages(host: &Host) -> Option<&'static str> {
     Some(match host.family()? {
         Family::Ubuntu | Family::OnUbuntu | Family::Debian => "sudo apt update && sudo apt full-upgrade",
-        Family::Fedora if host.exists("/run/ostree-booted") == Ok(true) => "sudo rpm-ostree upgrade",
+        Family::Fedora | Family::RedHat if host.is_image() => "sudo rpm-ostree upgrade",
         Family::Fedora | Family::RedHat | Family::Amazon => "sudo dnf upgrade",
         Family::Tumbleweed => "sudo zypper dup",
         Family::Leap => "sudo zypper update",

@@ -42,8 +42,20 @@ const DISTRIBUTIONS: [(&str, &str); 16] = [
     ("void", "ID=\"void\"\n"),
 ];
 /// Machines whose user is not their administrator. All of them have Ubuntu's files.
-const GUESTS: [&str; 11] =
-    ["docker", "podman", "lxc", "proxmox", "pod", "apptainer", "colab", "kaggle", "slurm", "pbs", "lsf"];
+const GUESTS: [&str; 12] = [
+    "docker",
+    "podman",
+    "lxc",
+    "proxmox",
+    "pod",
+    "apptainer",
+    "colab",
+    "kaggle",
+    "runpod",
+    "slurm",
+    "pbs",
+    "lsf",
+];
 /// A host whose sentence below ends in this is somebody else's machine.
 const ELSEWHERE: [&str; 2] = ["# on the host", "# on the node"];
 
@@ -65,6 +77,7 @@ fn guest(name: &str) -> Value {
         "kaggle" => {
             json!({ "files": { "/.dockerenv": "" }, "env": { "KAGGLE_KERNEL_RUN_TYPE": "Interactive" } })
         }
+        "runpod" => json!({ "files": { "/.dockerenv": "" }, "env": { "RUNPOD_POD_ID": "abc" } }),
         "slurm" => json!({ "env": { "SLURM_JOB_ID": "4711" } }),
         "pbs" => json!({ "env": { "PBS_JOBID": "4711.head" } }),
         "lsf" => json!({ "env": { "LSB_JOBID": "4711" } }),
@@ -92,11 +105,15 @@ fn places() -> Vec<(&'static str, Value)> {
 /// What a user is told to type, or to do: by finding and command or text, the places.
 type Words = BTreeMap<(String, String), BTreeSet<&'static str>>;
 
+/// A text together with the commands below it, and where they are said: by finding, text and commands.
+type Whole = BTreeMap<(String, String, Vec<String>), BTreeSet<&'static str>>;
+
 /// The remedies of all findings in all places.
 #[derive(Default)]
 struct Remedies {
     commands: Words,
     texts: Words,
+    whole: Whole,
 }
 
 /// The commands of all findings in all places, collected once for all tests.
@@ -144,6 +161,9 @@ fn collect() -> Remedies {
             for (key, places) in part.texts {
                 all.texts.entry(key).or_default().extend(places);
             }
+            for (key, places) in part.whole {
+                all.whole.entry(key).or_default().extend(places);
+            }
         }
         all
     })
@@ -187,6 +207,8 @@ fn add(remedies: &mut Remedies, place: &'static str, recording: Value, intent: &
         if let Some(remedy) = &finding.remedy {
             let text = (finding.id.to_owned(), remedy.text.clone());
             remedies.texts.entry(text).or_default().insert(place);
+            let whole = (finding.id.to_owned(), remedy.text.clone(), remedy.commands.clone());
+            remedies.whole.entry(whole).or_default().insert(place);
             for command in &remedy.commands {
                 remedies.commands.entry((finding.id.to_owned(), command.clone())).or_default().insert(place);
             }
@@ -250,7 +272,9 @@ fn misfit(command: &str, place: &str) -> Option<&'static str> {
     if ["slurm", "pbs", "lsf"].contains(&place) && has("unset CUDA_VISIBLE_DEVICES") {
         return Some("the batch system has set it");
     }
-    if ["slurm", "pbs", "lsf", "pod", "colab", "kaggle", "apptainer"].contains(&place) && has("sudo ") {
+    if ["slurm", "pbs", "lsf", "pod", "colab", "kaggle", "runpod", "apptainer"].contains(&place)
+        && has("sudo ")
+    {
         return Some("the user is not an administrator");
     }
     if is_guest && place != "docker" && (has("docker run") || has("docker restart")) {
@@ -305,11 +329,77 @@ fn misfit_of_text(id: &str, text: &str, place: &str) -> Option<&'static str> {
 }
 
 #[test]
+fn what_is_passed_on_has_no_command_of_the_users_own() {
+    let mut wrong = Vec::new();
+    for ((id, text, commands), places) in &all().whole {
+        if let Some(why) = misfit_of_remedy(text, commands) {
+            wrong.push(format!("{places:?}: {id}: {text}: {commands:?}: {why}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} remedies do not fit:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Why a sentence and its commands must not be said together.
+fn misfit_of_remedy(text: &str, commands: &[String]) -> Option<&'static str> {
+    if text.ends_with("can change its machines") && !commands.is_empty() {
+        return Some("a new session needs no command");
+    }
+    let is_passed_on = ["on the host:", "ask the administrator"].iter().any(|start| text.starts_with(start));
+    let of_shell = |command: &String| ["export ", "unset "].iter().any(|start| command.starts_with(start));
+    if is_passed_on && commands.iter().any(of_shell) {
+        return Some("a variable of the user's own shell is for nobody else");
+    }
+    None
+}
+
+/// What a module is built from is there before the image that it is built with.
+#[test]
+fn an_image_is_built_after_what_it_needs() {
+    let builds = ["rpm-ostree upgrade", "rpm-ostree install akmod-nvidia"];
+    let needs = ["tee /etc/rpm/", "kmodgenca"];
+    for ((id, _, commands), _) in all().whole.iter().filter(|(_, places)| places.contains("silverblue")) {
+        let place = |words: &[&str]| {
+            commands.iter().position(|command| words.iter().any(|word| command.contains(word)))
+        };
+        if let (Some(build), Some(need)) = (place(&builds), place(&needs)) {
+            assert!(need < build, "{id}: {commands:?}");
+        }
+    }
+}
+
+#[test]
+fn the_documentation_counts_the_places() {
+    let design = include_str!("../../../docs/design.md").replace('\n', " ");
+    let counted =
+        format!("{} distributions, Silverblue and {} such places", DISTRIBUTIONS.len(), GUESTS.len());
+    assert!(design.contains(&counted), "docs/design.md does not say: {counted}");
+}
+
+#[test]
 fn each_command_and_its_places() {
+    insta_of("every_place", "Each command of each finding, and the places that it is for", &all().commands);
+}
+
+/// The texts where somebody else administers the machine: no list of words can judge them, so they are to be read.
+#[test]
+fn each_text_for_guests_and_its_places() {
+    let mut texts = Words::new();
+    for (key, places) in &all().texts {
+        let guests: BTreeSet<&'static str> =
+            places.iter().copied().filter(|place| GUESTS.contains(place)).collect();
+        // What is said on the user's own machine too is no different there.
+        if !guests.is_empty() && !places.contains("ubuntu") {
+            texts.insert(key.clone(), guests);
+        }
+    }
+    insta_of("texts_for_guests", "Each text that only guests of a machine are given, and which", &texts);
+}
+
+fn insta_of(name: &str, description: &str, words: &Words) {
     let mut text = String::new();
     let mut last = String::new();
     let every = places().len();
-    for ((id, command), places) in &all().commands {
+    for ((id, word), places) in words {
         if *id != last {
             writeln!(text, "{id}").unwrap();
             last.clone_from(id);
@@ -318,12 +408,12 @@ fn each_command_and_its_places() {
             count if count == every => "everywhere".to_owned(),
             _ => places.iter().copied().collect::<Vec<_>>().join(" "),
         };
-        writeln!(text, "    {command}\n        {places}").unwrap();
+        writeln!(text, "    {word}\n        {places}").unwrap();
     }
     let mut settings = insta::Settings::clone_current();
     settings.set_omit_expression(true);
-    settings.set_description("Each command of each finding, and the places that it is for");
-    settings.bind(|| insta::assert_snapshot!("every_place", text));
+    settings.set_description(description);
+    settings.bind(|| insta::assert_snapshot!(name, text));
 }
 
 /// Whether a command is the reviewed one, of which a path may be left out: `find … -name …`.

@@ -96,6 +96,10 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
         "sudo snap remove docker",
         "the remedy says what it removes; snapd keeps a copy of the snap's data for a month",
     ),
+    (
+        "sudo dkms remove nvidia",
+        "the module of one kernel, which the next command builds again; it could not be loaded anyway",
+    ),
     ("systemctl --user restart docker", "a service that has to read changed settings"),
     ("kill ", "only ranks of this user whose supervisor is gone"),
     ("sudo reboot", "last, on the user's own machine; a run there has not started"),

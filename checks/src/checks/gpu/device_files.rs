@@ -176,8 +176,9 @@ fn after_suspend(host: &Host, line: &str) -> Finding {
                  nvidia-smi works";
     let finding = Finding::new("gpu.suspended", title)
         .seen(line)
-        .remedy(
-            "nothing while CUDA works; if it reports `CUDA unknown error`, stop the programs and containers that use the GPU \
+        .remedy("nothing while CUDA works")
+        .machine_remedy(
+            "if it reports `CUDA unknown error`, stop the programs and containers that use the GPU \
              (`sudo fuser -v /dev/nvidia-uvm` shows them) and reload the module; so that it does not happen again, have the \
              memory of the cards saved before and restored after, which the driver's option PreserveVideoMemoryAllocations \
              and NVIDIA's services for suspend, resume and hibernation do together, from the next start of the machine on",

@@ -80,12 +80,11 @@ fn none(host: &Host, intent: &Intent) -> Finding {
     let failed = host.kernel_lines(&super::uninitialized::FAILED);
     let finding = match failed.is_empty() {
         true => finding,
-        false => finding.because("the driver found a card but could not initialize it").remedy(format!(
-            "{}switch the machine off for a minute and start it again; if the card fails again, check its seat, its power cables \
+        false => finding.because("the driver found a card but could not initialize it").remedy("train without this card until it works").machine_remedy(
+            "switch the machine off for a minute and start it again; if the card fails again, check its seat, its power cables \
              and the firmware's PCIe settings, and try another version of the driver; in a virtual machine, look at how the host \
              passes the card on",
-            super::uninitialized::whose(host)
-        )),
+        ),
     };
     let finding = failed.into_iter().take(2).fold(finding, Finding::seen);
     if let Some(finding) = super::uninitialized::explained(host, finding.clone(), None) {

@@ -287,6 +287,11 @@ fn needs_open(host: &Host, card: &Unsuited) -> Finding {
         Some(Family::Fedora) if image::of(host).is_some() => {
             image::of(host).map_or(Vec::new(), |image| image.commands_with_driver())
         }
+        // Its build does not see settings in /etc, so that another package is layered.
+        Some(Family::Fedora) if host.is_image() => vec![
+            "sudo rpm-ostree install --apply-live rpmfusion-nonfree-release-tainted".to_owned(),
+            "sudo rpm-ostree uninstall akmod-nvidia --install=akmod-nvidia-open".to_owned(),
+        ],
         Some(Family::Fedora) => vec![
             "echo '%_with_kmod_nvidia_open 1' | sudo tee /etc/rpm/macros.nvidia-kmod".to_owned(),
             "sudo akmods --force --rebuild".to_owned(),

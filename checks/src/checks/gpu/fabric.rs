@@ -2,6 +2,8 @@
 //! GPUs, but CUDA does not start on any (pytorch#35710). From Hopper on each GPU tells how far that is; before, only the
 //! service does. In containers and in virtual machines with a part of a board this is the host's responsibility.
 
+use std::collections::BTreeMap;
+
 use crate::checks::{Answer, Check};
 use crate::facts::{Fact, Family, Gpu, Host, NvmlState, Version};
 use crate::finding::Finding;
@@ -106,8 +108,8 @@ fn unready<'a>(host: &Host, gpus: &'a [Gpu]) -> Option<(&'a Gpu, String)> {
     };
     let of_command = told(host, gpus);
     let state = |gpu: &Gpu| {
-        let state = gpu.text("fabric_state").ok().or_else(|| Some(of_command.get(gpu.index)?.0.clone()))?;
-        let status = gpu.text("fabric_status").ok().or_else(|| Some(of_command.get(gpu.index)?.1.clone()));
+        let state = gpu.text("fabric_state").ok().or_else(|| Some(of_command.get(&gpu.index)?.0.clone()))?;
+        let status = gpu.text("fabric_status").ok().or_else(|| Some(of_command.get(&gpu.index)?.1.clone()));
         let status = status.unwrap_or_default();
         is_unready(&state, &status).then(|| match status.as_str() {
             "" | "N/A" | "Success" => state.clone(),
@@ -127,12 +129,17 @@ fn is_unready(state: &str, status: &str) -> bool {
     }
 }
 
-/// States and statuses in nvidia-smi's order. NVML's library for this program does not have the call, so that
-/// nvidia-smi is asked, on servers with such cards alone and if nothing says that the service does its work.
-fn told(host: &Host, gpus: &[Gpu]) -> Vec<(String, String)> {
-    let tells = |gpu: &Gpu| {
+/// Whether a card is one of a rack whose switches are in machines of their own.
+fn is_of_rack(name: &str) -> bool {
+    ["GB200", "GB300"].iter().any(|kind| name.contains(kind))
+}
+
+/// States and statuses by the numbers of cards. NVML's library for this program does not have the call, so that
+/// nvidia-smi is asked, on servers with such cards alone.
+fn told(host: &Host, gpus: &[Gpu]) -> BTreeMap<usize, (String, String)> {
+    let tells = |gpu: &&Gpu| {
         let name = gpu.name().unwrap_or_default();
-        let is_pair = name.contains("NVL") || name.contains("PCIe") || super::is_of_grace(&name);
+        let is_pair = name.contains("NVL") || name.contains("PCIe") || name.contains("GH200");
         TELLING.iter().any(|word| name.contains(word)) && !is_pair
     };
     if host.is_recorded() {
@@ -141,19 +148,21 @@ fn told(host: &Host, gpus: &[Gpu]) -> Vec<(String, String)> {
             .iter()
             .filter_map(|text| under_heading(text))
             .take(1)
+            .map(|told| (0, told))
             .collect();
     }
-    if !gpus.iter().any(tells) {
-        return Vec::new();
+    let Some(first) = gpus.iter().find(tells) else { return BTreeMap::new() };
+    // A service that does not run beside its switches is a finding without this question.
+    let is_off = || matches!(service_state(host).ok().flatten().as_deref(), Some("inactive" | "failed"));
+    if !host.is_container() && has_switch(host).unwrap_or(false) && is_off() {
+        return BTreeMap::new();
     }
-    // The command takes up to seconds. A service that runs in the driver's version has set up the cards, as a rule.
-    let is_running = service_state(host).is_ok_and(|state| state.as_deref() == Some("active"));
-    if is_running && other_version(host).is_none() {
-        return Vec::new();
-    }
-    let query = ["nvidia-smi", "--query-gpu=fabric.state,fabric.status", "--format=csv,noheader"];
+    // All cards of a board are set up together. Without persistence, each that is asked takes a second.
+    let number = first.index.to_string();
+    let query =
+        ["nvidia-smi", "-i", &number, "--query-gpu=fabric.state,fabric.status", "--format=csv,noheader"];
     let text = host.command(&query).ok().flatten().map(|output| output.text()).unwrap_or_default();
-    text.lines().filter_map(pair).collect()
+    text.lines().find_map(pair).into_iter().map(|told| (first.index, told)).collect()
 }
 
 /// The part of `nvidia-smi -q` below `Fabric`, as people cut it out with grep.
@@ -179,7 +188,7 @@ fn not_set_up(host: &Host, gpu: &Gpu, state: &str) -> Finding {
         return refused(host, gpu, state);
     }
     let finding = Finding::new("gpu.fabric-manager", title).seen(format!("Fabric State: {state}"));
-    if super::is_of_grace(&gpu.name().unwrap_or_default()) {
+    if is_of_rack(&gpu.name().unwrap_or_default()) {
         return finding
             .because("the GPUs of such a rack are set up by Fabric Manager on its switch trays, not on the machine itself")
             .remedy(

@@ -103,9 +103,10 @@ fn of_another(host: &Host, folder: &str, owner: u32, exclusive: Option<&Gpu>) ->
     };
     finding
         .seen(format!("{} is in exclusive mode, so nothing can use it past the daemon", super::label(gpu)))
-        .remedy(format!(
-            "use another GPU; or have user {owner} or an administrator stop the daemon when its programs have ended \
-             (`echo quit | nvidia-cuda-mps-control`), and set the compute mode back to default"
+        .remedy("use another GPU")
+        .machine_remedy(format!(
+            "or have user {owner} or an administrator stop the daemon when its programs have ended (`echo quit | \
+             nvidia-cuda-mps-control`), and set the compute mode back to default"
         ))
         .command(format!("sudo nvidia-smi -i {} -c DEFAULT", gpu.index))
 }

@@ -84,10 +84,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     {
         let title = "the IOMMU blocked what a GPU sent, several times: direct traffic between the GPUs can fail or corrupt data";
         return Ok(vec![
-            finding("gpu.peer-redirected", title.to_owned(), Status::Warning).seen(line).remedy(
-                "disable direct traffic (P2P), which is slower; to have it, add iommu=pt to the kernel command line and restart, or \
-                 turn the IOMMU or ACS off in the firmware",
-            ),
+            finding("gpu.peer-redirected", title.to_owned(), Status::Warning).seen(line)
+                .remedy("disable direct traffic (P2P), which is slower")
+                .machine_remedy(
+                    "to have direct traffic, add iommu=pt to the kernel command line and restart, or turn the IOMMU or ACS off in \
+                     the firmware",
+                ),
         ]);
     }
     let driver = host.driver_version();
@@ -111,10 +113,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                     .remedy("nothing while runs start; if one hangs at its start, disable direct traffic (P2P)"),
             ],
             Iommu::Unknown => vec![finding("gpu.peer-fault", title, status)],
-            Iommu::Translates(seen) => vec![finding("gpu.peer-fault", title, status).seen(seen).remedy(
-                "disable direct traffic (P2P), which is slower; one known cause is that the IOMMU redirects it: add \
-                 iommu=pt to the kernel command line and restart, or turn ACS off in the firmware, and try again",
-            )],
+            Iommu::Translates(seen) => vec![finding("gpu.peer-fault", title, status).seen(seen)
+                .remedy("disable direct traffic (P2P), which is slower")
+                .machine_remedy(
+                    "to have direct traffic, add iommu=pt to the kernel command line and restart, or turn ACS off in the \
+                     firmware, since the IOMMU's redirection is one known cause, and try again",
+                )],
         });
     }
     // Those of a bridge of NVLink.
@@ -245,9 +249,9 @@ fn controlled(host: &Host, gpus: &[Gpu], status: Status) -> Option<Finding> {
     let title = "PCIe bridges send what the GPUs exchange up to the CPU (ACS), which is slow and can make the first exchange hang";
     let found = finding("gpu.peer-redirected", title.to_owned(), status)
         .seen(format!("ReqRedir+ in ACSCtl of {}", bridges.join(", ")))
-        .remedy(
-            "turn ACS off in the firmware, or with setpci, which lasts until the next restart; if a run hangs at its start, \
-             disable P2P (slower)",
+        .remedy("if a run hangs at its start, disable direct traffic (P2P), which is slower")
+        .machine_remedy(
+            "to have fast direct traffic, turn ACS off in the firmware, or with setpci, which lasts until the next restart",
         );
     if !host.is_own_machine() {
         return Some(found);

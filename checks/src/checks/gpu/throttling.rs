@@ -5,6 +5,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Family, Gpu, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::power_limit::SPARING;
 
 pub(super) static CHECK: Check = Check {
     question: "Are the GPUs running at full speed?",
@@ -18,8 +19,6 @@ const POWER_CAP: u64 = 0x4;
 const HARDWARE: u64 = 0x8;
 const HEAT: u64 = 0x20 | 0x40;
 const POWER_BRAKE: u64 = 0x80;
-/// A power limit below this part of the default was set on purpose, or by a laptop on battery.
-const NOTABLE_LIMIT: f64 = 0.8;
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let gpus = super::of_run(host, intent)?;
@@ -56,7 +55,8 @@ fn throttling(host: &Host, gpu: &Gpu) -> Vec<Finding> {
 
 fn power_cap(host: &Host, gpu: &Gpu, reasons: u64) -> Option<Finding> {
     let (limit, usual) = (gpu.number("power_limit").ok()?, gpu.number("power_limit_default").ok()?);
-    if limit as f64 >= usual as f64 * NOTABLE_LIMIT {
+    // A lower one was set by mistake, or by a laptop on battery.
+    if limit as f64 >= usual as f64 * SPARING {
         return None;
     }
     let now = if reasons & POWER_CAP != 0 { ", which throttles the card now" } else { "" };

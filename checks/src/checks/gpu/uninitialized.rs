@@ -1,7 +1,7 @@
 //! Why the driver could not initialize a card that it found. `RmInitAdapter failed!` says only that it failed; the cause
 //! is in the lines before it, and the first of them counts, because later attempts fail for the state that it left.
 
-use crate::facts::{Host, Place, pci_addresses};
+use crate::facts::{Host, pci_addresses};
 use crate::finding::Finding;
 use crate::remedies::generation::{Generation, newest};
 use crate::remedies::power_cycle::{power_cycle, words};
@@ -51,15 +51,14 @@ pub(super) fn explained(host: &Host, finding: Finding, known: Option<&str>) -> O
     Some(match cause {
         Cause::NoAddressSpace => finding
             .because("the firmware of the machine left no address range for the card's memory, so the driver cannot use it")
-            .remedy(format!(
-                "{}in the firmware settings, enable \"Above 4G Decoding\" (and \"Resizable BAR\") and disable CSM; if that does not \
+            .remedy(
+                "in the firmware settings, enable \"Above 4G Decoding\" (and \"Resizable BAR\") and disable CSM; if that does not \
                  help or is not there, boot Linux with `pci=realloc`; an external GPU has to be connected before the machine \
                  starts",
-                whose(host)
-            )),
+            ),
         Cause::PowerCables => finding
             .because("the card says that a power cable is missing")
-            .remedy(format!("{}turn the machine off and connect all of the card's power cables", whose(host))),
+            .remedy("turn the machine off and connect all of the card's power cables"),
         Cause::NotReset => power_cycle(
             host,
             finding.because("the card still has the state of an earlier start, and is not reset by a restart").remedy(format!(
@@ -104,21 +103,6 @@ pub(super) fn explained(host: &Host, finding: Finding, known: Option<&str>) -> O
                  Proxmox: `romfile=`), or let the host start with another card as its first screen",
             ),
     })
-}
-
-/// Who can do what the remedy says, before its words.
-pub(super) fn whose(host: &Host) -> &'static str {
-    match host.place() {
-        _ if host.job().is_some() || host.rental().is_some() => "tell the administrator of this machine: ",
-        Place::Pod | Place::Colab | Place::Kaggle => "tell the administrator of this machine: ",
-        Place::Docker
-        | Place::DockerInWsl
-        | Place::Podman
-        | Place::Lxc
-        | Place::Apptainer
-        | Place::Enroot => "on the machine that this container runs on: ",
-        Place::Machine | Place::Wsl | Place::Windows | Place::Mac => "",
-    }
 }
 
 /// The first sign in the log, with its line. `known` is the address of the card, if it is one.

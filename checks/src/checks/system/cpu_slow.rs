@@ -46,7 +46,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let is_long = throttled.map(|time| {
         time > LONG && up.is_none_or(|up| time.saturating_mul(100) > up.saturating_mul(1000 * SHARE))
     });
-    let is_often = events / up.map_or(1, |up| up.div_ceil(86_400)).max(1) > OFTEN;
+    let is_often = events / host.days_up() > OFTEN;
     // The time says more than the number of events, where the kernel counts it.
     if is_long.unwrap_or(is_often) {
         let finding = new("the CPU has slowed down because of heat".to_owned());

@@ -66,7 +66,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     }
     let (counted_ue, counted, controller) = counts(host);
     let uncorrected = uncorrected.into_values().max().unwrap_or(0_u64);
-    let since_start = days(host);
+    let since_start = host.days_up();
     let counted = counted.into_iter().map(|(count, days)| (count, days.unwrap_or(since_start)));
     let logged = corrected.into_values().map(|sum| (sum.count, sum.days().unwrap_or(since_start)));
     let many =
@@ -136,12 +136,6 @@ impl Corrected {
 fn seconds_of(line: &str) -> Option<u64> {
     let (time, _) = line.trim_start().strip_prefix('[')?.split_once(']')?;
     time.trim().split_once('.')?.0.parse().ok()
-}
-
-/// The days since the start, of which one has begun.
-fn days(host: &Host) -> u64 {
-    let seconds = || host.time().ok()?.checked_sub(host.boot_time().ok()?);
-    seconds().map_or(1, |seconds| seconds.div_ceil(86_400)).max(1)
 }
 
 /// What a line of the kernel says about an error, and by which words.

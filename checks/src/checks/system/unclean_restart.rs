@@ -9,6 +9,7 @@ use crate::facts::view::data_set::join;
 use crate::facts::{Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::power_limit::sparing;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
@@ -35,8 +36,6 @@ const LAST: [&str; 7] = ["last", "-x", "-F", "-n", "20", "reboot", "shutdown"];
 const RECENT: u64 = 14 * 86_400;
 /// How long before the start the last checkpoint of an interrupted run may be, in seconds.
 const OF_A_RUN: u64 = 86_400;
-/// The share of a card's usual power that spares a weak supply, in percent, and costs little speed.
-const SPARING: u64 = 70;
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     // A virtual machine, a container or a job is ended by what surrounds it.
@@ -98,7 +97,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let cards = host.gpus().unwrap_or_default();
     let limits: Vec<(usize, u64)> = cards
         .iter()
-        .filter_map(|gpu| Some((gpu.index, gpu.number("power_limit_default").ok()? / 1000 * SPARING / 100)))
+        .filter_map(|gpu| {
+            Some((gpu.index, sparing(gpu.number("power_limit_default").ok()? as f64 / 1000.0) as u64))
+        })
         .filter(|(_, watts)| *watts > 0)
         .collect();
     let commands: Vec<String> = match limits.first() {

@@ -107,6 +107,12 @@ impl Distribution {
 }
 
 impl Host {
+    /// Whether this system was started from an image, as Silverblue, Bazzite and RHEL's image mode are: /usr cannot be
+    /// written, and packages are layers of the next image.
+    pub(crate) fn is_image(&self) -> bool {
+        self.exists("/run/ostree-booted") == Ok(true)
+    }
+
     /// The distribution of this system.
     pub fn distribution(&self) -> Fact<Distribution> {
         let path = "/etc/os-release";

@@ -148,28 +148,28 @@ pub(crate) fn pci_addresses(line: &str) -> impl Iterator<Item = String> {
     let words = line.split([' ', '\t', '[', ']', '(', ')', '=', ',']);
     words.filter_map(|word| {
         let word = word.strip_prefix("PCI:").unwrap_or(word).trim_end_matches([':', '.', ';']);
-        let (address, function) = match word.split_once('.') {
-            Some((address, function)) => (address, Some(function)),
-            None => (word, None),
-        };
-        // `0x41:0x00.0` in newer kernels.
-        let parts: Vec<&str> =
-            address.split(':').map(|part| part.strip_prefix("0x").unwrap_or(part)).collect();
-        let is_hex = |part: &str, least: usize, most: usize| {
-            (least..=most).contains(&part.len()) && part.bytes().all(|letter| letter.is_ascii_hexdigit())
-        };
-        let is_function = |function: &str| matches!(function.as_bytes(), [b'0'..=b'7']);
-        let is_address = match parts[..] {
-            // Two numbers alone are a time, or anything.
-            [bus, device] => is_hex(bus, 2, 2) && is_hex(device, 2, 2) && function.is_some_and(is_function),
-            [domain, bus, device] => {
-                let is_device = is_hex(bus, 2, 2) && is_hex(device, 2, 2);
-                is_hex(domain, 4, 8) && is_device && function.is_none_or(is_function)
-            }
-            _ => false,
-        };
-        is_address.then(|| pci_address(&parts.join(":")))?
+        is_pci_address(word).then(|| pci_address(&word.replace("0x", "")))?
     })
+}
+
+/// `0000:41:00.0`, also without its function, `41:00.0`, or in newer kernels `0x41:0x00.0`.
+fn is_pci_address(word: &str) -> bool {
+    let is_hex = |part: &str, digits: std::ops::RangeInclusive<usize>| {
+        let part = part.strip_prefix("0x").unwrap_or(part);
+        digits.contains(&part.len()) && part.chars().all(|letter| letter.is_ascii_hexdigit())
+    };
+    let (card, function) = match word.split_once('.') {
+        Some((card, function)) => (card, Some(function)),
+        None => (word, None),
+    };
+    let is_function = |function: &str| matches!(function.as_bytes(), [b'0'..=b'7']);
+    let is_card = match card.split(':').collect::<Vec<_>>()[..] {
+        [bus, device] => function.is_some() && is_hex(bus, 2..=2) && is_hex(device, 2..=2),
+        // Intel's controller for NVMe disks has domains of five digits.
+        [domain, bus, device] => is_hex(domain, 4..=8) && is_hex(bus, 2..=2) && is_hex(device, 2..=2),
+        _ => false,
+    };
+    is_card && function.is_none_or(is_function)
 }
 
 #[cfg(test)]
@@ -233,6 +233,20 @@ mod tests {
             assert_eq!(pci_address(text).as_deref(), Some("0000:01:00"), "{text}");
         }
         assert_eq!(pci_address("not an address"), None);
+    }
+
+    #[test]
+    fn only_what_has_the_form_of_an_address_is_one() {
+        for word in
+            ["0000:41:00.0", "00000000:41:00.0", "10000:e1:00.0", "41:00.0", "0x41:0x00.0", "PCI:0000:41:00"]
+        {
+            assert_eq!(pci_addresses(word).count(), 1, "{word}");
+        }
+        for word in
+            ["08:10:58", "2026-11-26T10:08:58.123", "08:58.123", "cafe:10:20.51", "10:20.9", "0x62:0x40:1860"]
+        {
+            assert_eq!(pci_addresses(word).count(), 0, "{word}");
+        }
     }
 
     #[test]

@@ -109,6 +109,12 @@ impl Host {
         Ok(Vm { memory: memory.total, swap: memory.swap_total, processors })
     }
 
+    /// The days since the start, of which one has begun; one if that is unknown.
+    pub(crate) fn days_up(&self) -> u64 {
+        let seconds = || self.time().ok()?.checked_sub(self.boot_time().ok()?);
+        seconds().map_or(1, |seconds| seconds.div_ceil(86_400)).max(1)
+    }
+
     /// Seconds since 1970 when the kernel started.
     pub fn boot_time(&self) -> Fact<u64> {
         if let Ok(Some(text)) = self.text("/proc/stat")

@@ -1,6 +1,7 @@
 //! Cards under load: heat, fans and power that slow them down, and cards that the driver wants to be reset.
 
 use yolo_checks::GpuStrain;
+use yolo_checks::power_limit::sparing;
 
 use super::administrator::{is_at_hand, reset, restart, setting};
 use super::conclusion::{Conclusion, Verdict};
@@ -11,8 +12,6 @@ const BY_HEAT: u64 = 0x20 | 0x40;
 const BY_POWER_SUPPLY: u64 = 0x80;
 /// Degrees below the slowdown at which a card that has only just begun is too hot for a long run.
 const CLOSE: u32 = 3;
-/// A power limit that takes away much heat and little speed, as a part of the one that the card has by default.
-const COOLER: f64 = 0.8;
 /// A fan that turns slower than this on a hot card does not work. Some cards report 0 when it stands still.
 const NOT_TURNING: u32 = 5;
 
@@ -54,7 +53,7 @@ fn heat(seen: &Observed, number: usize, strain: &GpuStrain) -> Option<Conclusion
     text.push_str(&fan.unwrap_or_default());
     // A part of the present limit would shrink with each run of the doctor.
     let is_lower = |watts: &f64| strain.power_limit.is_none_or(|present| *watts < present);
-    let cooler = strain.power_limit_default.map(|watts| (watts * COOLER / 10.0).round() * 10.0);
+    let cooler = strain.power_limit_default.map(sparing);
     let hint = match cooler.filter(is_lower).filter(|_| is_at_hand(seen)) {
         Some(watts) => format!(
             "clear dust and give the card air; a lower power limit takes away much heat and little speed: {} (`nvidia-smi -q -d \

@@ -1,0 +1,112 @@
+//! Rewrites the commands of a remedy for systems that are not changed in place: NixOS is generated from its
+//! configuration, and Silverblue and its relatives are images, into which packages are layered.
+
+use super::image;
+use crate::facts::{Family, Host};
+use crate::finding::Remedy;
+
+/// The remedy as the packaging of this system lets it be carried out.
+pub(super) fn as_packaged(host: &Host, remedy: &mut Remedy) {
+    match host.family() {
+        Some(Family::NixOs) => as_configuration(remedy),
+        Some(Family::Fedora) if host.is_image() => as_layers(host, remedy),
+        Some(Family::RedHat) if host.is_image() => as_definition(remedy),
+        _ => {}
+    }
+}
+
+/// NixOS generates what is below /etc, and builds modules and services from its configuration: a change by
+/// hand is lost at the next start, if it works at all.
+fn as_configuration(remedy: &mut Remedy) {
+    const GENERATED: [&str; 6] =
+        ["sudo tee /etc/", "sudo mkdir -p /etc/", "dkms ", "mokutil ", "systemctl enable", "hostnamectl "];
+    // There is no cache of the loader: the driver's libraries are in a folder of their own.
+    for command in remedy.commands.iter_mut().filter(|command| *command == "sudo ldconfig") {
+        "export LD_LIBRARY_PATH=/run/opengl-driver/lib:$LD_LIBRARY_PATH".clone_into(command);
+    }
+    let before = remedy.commands.len();
+    remedy.commands.retain(|command| !GENERATED.iter().any(|word| command.contains(word)));
+    if remedy.commands.len() < before {
+        remedy.text = format!("in configuration.nix: {}", remedy.text);
+        remedy.commands.insert(0, "sudo nixos-rebuild switch".to_owned());
+    }
+}
+
+/// Packages are layers of the next image, which is also when modules are built: what builds them here is replaced by
+/// what builds the layer, in the same place, so that what the build needs stays before it.
+fn as_layers(host: &Host, remedy: &mut Remedy) {
+    const BUILDS: [&str; 3] = ["sudo akmods ", "sudo dkms ", "sudo dnf reinstall "];
+    let builds = |command: &String| BUILDS.iter().any(|start| command.starts_with(start));
+    let is_known = remedy.commands.iter().any(|command| command.contains("rpm-ostree"));
+    if let Some(place) = remedy.commands.iter().position(builds) {
+        remedy.commands.retain(|command| !builds(command));
+        if !is_known {
+            remedy.commands.splice(place..place, image::rebuild_module(host));
+        }
+    }
+    for command in &mut remedy.commands {
+        if let Some(packages) = command.strip_prefix("sudo dnf install ") {
+            *command = format!("sudo rpm-ostree install {packages}");
+        }
+    }
+}
+
+/// The images of RHEL and its relatives are built elsewhere, from a Containerfile or a blueprint; dkms cannot build a
+/// module on them.
+fn as_definition(remedy: &mut Remedy) {
+    const OF_IMAGE: [&str; 2] = ["sudo dnf ", "sudo dkms "];
+    let is_of_image = |command: &String| OF_IMAGE.iter().any(|start| command.starts_with(start));
+    if !remedy.commands.iter().any(is_of_image) {
+        return;
+    }
+    remedy.text = format!(
+        "in the definition of this image (Containerfile or blueprint), from which it is then built and installed: {}",
+        remedy.text
+    );
+    for command in remedy.commands.iter_mut().filter(|command| is_of_image(command)) {
+        *command = format!("{}  # in the definition of the image", command.trim_start_matches("sudo "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::finding::Finding;
+
+    fn commands(release: &str, before: &[&str]) -> Vec<String> {
+        let host = Host::from_value(json!({
+            "version": 1, "os": "linux",
+            "files": { "/etc/os-release": release },
+            "stats": { "/run/ostree-booted": { "kind": "file" } },
+        }));
+        let finding = before
+            .iter()
+            .fold(Finding::new("gpu.driver-unsuited", "…"), |finding, command| finding.command(*command));
+        let mut remedy = finding.remedy.unwrap();
+        as_packaged(&host.unwrap().0, &mut remedy);
+        remedy.commands
+    }
+
+    #[test]
+    fn a_layer_is_built_where_the_module_was() {
+        let before = ["echo 1 | sudo tee /etc/rpm/macros.x", "sudo akmods --force", "sudo reboot"];
+        let rebuilt = ["sudo rpm-ostree uninstall akmod-nvidia", "sudo rpm-ostree install akmod-nvidia"];
+        assert_eq!(
+            commands("ID=fedora\nVARIANT_ID=silverblue\n", &before),
+            [before[0], rebuilt[0], rebuilt[1], before[2]]
+        );
+        // The driver is a part of these images.
+        assert_eq!(commands("ID=bazzite\nID_LIKE=fedora\n", &before)[1], image::ROLL_BACK);
+    }
+
+    #[test]
+    fn images_of_red_hat_are_built_elsewhere() {
+        let rhel = "ID=\"rhel\"\nID_LIKE=\"fedora\"\nVERSION_ID=\"10.0\"\n";
+        assert_eq!(
+            commands(rhel, &["sudo dnf install opensm"]),
+            ["dnf install opensm  # in the definition of the image"]
+        );
+    }
+}
