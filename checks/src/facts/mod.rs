@@ -29,7 +29,7 @@ pub(crate) use view::gpu::error_text as nvml_error_text;
 pub use view::gpu::{Gpu, GpuMemory, GpuProcess, MigDevice, NvmlState};
 pub(crate) use view::infiniband::{ADAPTERS as INFINIBAND_ADAPTERS, InfinibandPort};
 pub use view::kernel_log::Xid;
-pub(crate) use view::kernel_log::{pci_address, pci_addresses};
+pub(crate) use view::kernel_log::{pci_address, pci_addresses, pci_device};
 pub use view::library_version;
 pub use view::libtorch::{Libtorch, Variant};
 pub use view::meminfo::Memory;

@@ -224,7 +224,7 @@ fn network_rows() -> Vec<Row> {
     let adapters = |names: &[&str]| json!({ "folders": { "/sys/class/infiniband": names } });
     vec![
         ("network", json!({}), interface("wlp3s0"), Status::Warning, "slower network"),
-        ("mtu", mtu("1500\n"), mtu("9000\n"), Status::Warning, "may be dropped"),
+        ("mtu", mtu("1500\n"), mtu("9000\n"), Status::Info, "agree on the smaller"),
         ("network-interfaces", json!({}), interface("eno1"), Status::Info, "by address"),
         ("infiniband", adapters(&[]), adapters(&["mlx5_0"]), Status::Warning, "NCCL_IB_DISABLE=1"),
         (

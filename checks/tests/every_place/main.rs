@@ -42,7 +42,7 @@ const DISTRIBUTIONS: [(&str, &str); 16] = [
     ("void", "ID=\"void\"\n"),
 ];
 /// Machines whose user is not their administrator. All of them have Ubuntu's files.
-const GUESTS: [&str; 12] = [
+const GUESTS: [&str; 16] = [
     "docker",
     "podman",
     "lxc",
@@ -55,7 +55,13 @@ const GUESTS: [&str; 12] = [
     "slurm",
     "pbs",
     "lsf",
+    "grid-engine",
+    "condor",
+    "flux",
+    "oar",
 ];
+/// Those of them that are jobs of a batch system.
+const JOBS: [&str; 7] = ["slurm", "pbs", "lsf", "grid-engine", "condor", "flux", "oar"];
 /// A host whose sentence below ends in this is somebody else's machine.
 const ELSEWHERE: [&str; 2] = ["# on the host", "# on the node"];
 
@@ -81,6 +87,10 @@ fn guest(name: &str) -> Value {
         "slurm" => json!({ "env": { "SLURM_JOB_ID": "4711" } }),
         "pbs" => json!({ "env": { "PBS_JOBID": "4711.head" } }),
         "lsf" => json!({ "env": { "LSB_JOBID": "4711" } }),
+        "grid-engine" => json!({ "env": { "JOB_ID": "4711", "SGE_ROOT": "/opt/sge" } }),
+        "condor" => json!({ "env": { "_CONDOR_SCRATCH_DIR": "/var/lib/condor/execute/dir_4711" } }),
+        "flux" => json!({ "env": { "FLUX_JOB_ID": "f4711" } }),
+        "oar" => json!({ "env": { "OAR_JOB_ID": "4711" } }),
         _ => panic!("no such guest: {name}"),
     }
 }
@@ -173,8 +183,7 @@ fn collect() -> Remedies {
 fn is_placed(recording: &Value) -> bool {
     let host = Host::from_value(recording.clone()).unwrap().0;
     let in_wsl = !matches!(host.wsl(), Ok(None));
-    let has_variable = |name: &str| matches!(host.env(name), Ok(Some(_)));
-    in_wsl || host.is_container() || ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"].into_iter().any(has_variable)
+    in_wsl || host.is_container() || host.job().is_some()
 }
 
 /// Where a recorded machine is; `None` for one that is in two places at once, such as a job in a container.
@@ -269,10 +278,10 @@ fn misfit(command: &str, place: &str) -> Option<&'static str> {
     if is_guest && place != "lxc" && (has("modprobe") || has("rmmod") || has("dkms ") || has("akmods --")) {
         return Some("the kernel is not the user's");
     }
-    if ["slurm", "pbs", "lsf"].contains(&place) && has("unset CUDA_VISIBLE_DEVICES") {
+    if JOBS.contains(&place) && has("unset CUDA_VISIBLE_DEVICES") {
         return Some("the batch system has set it");
     }
-    if ["slurm", "pbs", "lsf", "pod", "colab", "kaggle", "runpod", "apptainer"].contains(&place)
+    if (JOBS.contains(&place) || ["pod", "colab", "kaggle", "runpod", "apptainer"].contains(&place))
         && has("sudo ")
     {
         return Some("the user is not an administrator");
@@ -309,7 +318,7 @@ fn texts_fit_the_place_that_they_are_for() {
 /// Why a sentence must not be said in a place.
 fn misfit_of_text(id: &str, text: &str, place: &str) -> Option<&'static str> {
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    if ["slurm", "pbs", "lsf"].contains(&place)
+    if JOBS.contains(&place)
         && ["gpu.hidden", "gpu.visible-unreadable", "gpu.order"].contains(&id)
         && has(&["unset "])
     {

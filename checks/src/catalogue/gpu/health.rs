@@ -41,7 +41,7 @@ pub(super) const ROWS: &[Entry] = &[
                 restarted; the restart cleared the error, but not its cause, and a run can end in the same way",
         remedy: Some(
             "check the card's power cables (each plug on a cable of its own), its cooling and its seat in the slot; lower its \
-             power limit (`sudo nvidia-smi -pl`) to try, and continue the run with `yolo train --resume`",
+             power limit to try, and continue the run with `yolo train --resume`",
         ),
         fix: None,
         detects: &[],

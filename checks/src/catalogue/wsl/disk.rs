@@ -71,8 +71,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Warning,
         title: "WSL could not mount a drive of /etc/fstab",
-        cause: "WSL mounts what /etc/fstab names when it starts, and goes on if that fails: the folder is then empty, and a \
-            run finds no data",
+        cause: "WSL mounts what /etc/fstab names when it starts, and goes on if that fails: the folder is then empty, and a run \
+                finds no data",
         remedy: Some("mount it now, which also shows what is wrong"),
         fix: None,
         detects: &[],
@@ -82,11 +82,11 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Info,
         title: "Dumps of crashed programs fill the Windows drive",
-        cause: "WSL keeps the memory of the last ten programs that crashed as files on the Windows drive, and a program \
-            that trains has many GB",
+        cause: "WSL keeps the memory of the last programs that crashed as files on the Windows drive (ten, unless .wslconfig says \
+                otherwise), and a program that trains has many GB",
         remedy: Some(
-            "delete the files of that folder in Windows, and write `maxCrashDumpCount=1` under [wsl2] in .wslconfig, which \
-            WSL reads after `wsl --shutdown`",
+            "delete the files of that folder in Windows, and write `maxCrashDumpCount=1` under [wsl2] in .wslconfig, which WSL \
+             reads after `wsl --shutdown`",
         ),
         fix: None,
         detects: &[],

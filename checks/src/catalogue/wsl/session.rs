@@ -53,10 +53,13 @@ pub(super) const ROWS: &[Entry] = &[
         id: "wsl.user-session",
         area: Area::Wsl,
         status: Status::Info,
-        title: "systemd did not start the session of the user",
-        cause: "rootless Docker and Podman, `systemctl --user` and lingering need it; training does not",
+        title: "The user's systemd session did not start",
+        cause: "rootless Docker and Podman, `systemctl --user` and lingering need it, training does not; all distributions share the \
+                control groups of one kernel, and one that is started later cannot have a session of the same user number (`Device \
+                or resource busy` in the journal)",
         remedy: Some(
-            "update WSL and shut it down, if you need one of these; `journalctl -b -u user@$(id -u)` shows why it failed",
+            "if you need one of these and another distribution runs as well (also that of Docker Desktop or Podman), end all with \
+             `wsl.exe --shutdown` and start this one first, or give its user another number",
         ),
         fix: None,
         detects: &[],

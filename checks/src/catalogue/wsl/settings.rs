@@ -251,11 +251,11 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Info,
         title: "WSL has one group of the processors",
-        cause: "Windows puts more than 64 processors, and those of two sockets, into groups, of which a virtual machine of \
-            WSL gets one; no setting changes that",
+        cause: "Windows divides more than 64 processors into groups, and the virtual machine of WSL gets one of them; no setting of \
+                WSL changes that",
         remedy: Some(
-            "use as many workers as WSL has processors; a Linux on the PC itself has all of them, and fewer than 65 (the \
-            firmware can turn SMT off) are one group",
+            "use as many workers as WSL has processors; a Linux on the PC itself has all of them, and up to 64 (the firmware can \
+             turn SMT off) are one group",
         ),
         fix: None,
         detects: &[],

@@ -8,7 +8,9 @@ use crate::finding::Finding;
 pub(super) fn finding(set: &DataSet) -> Option<Finding> {
     let has = |key: &str| set.keys.contains_key(key);
     let text = |key: &str| set.keys.get(key).and_then(serde_json::Value::as_str);
-    if has("train") || has("val") || has("names") && !has("task") {
+    // `val: true` among the options of a run says that it validates.
+    let has_images = |key: &str| set.keys.get(key).is_some_and(|value| value.is_string() || value.is_array());
+    if has_images("train") || has_images("val") || has("names") && !has("task") {
         return None;
     }
     let (what, remedy) = if has("epochs") && has("imgsz") {
@@ -32,7 +34,7 @@ pub(super) fn finding(set: &DataSet) -> Option<Finding> {
     } else {
         return None;
     };
-    let title = format!("{} is no data set: {what}", set.yaml);
+    let title = format!("{} is not a data set: {what}", set.yaml);
     Some(
         Finding::new("disk.data-yaml", title)
             .because("the YAML file of a data set names the folders of its images (`train`, `val`) and its classes (`names`)")

@@ -1,7 +1,7 @@
 //! Whether the data set is on a slow disk and too large to stay in memory. Linux keeps files in free memory after the first
 //! epoch, so that the disk matters only for data sets that are larger.
 
-use yolo_base::format;
+use yolo_base::{format, mounts};
 
 use crate::checks::{Answer, Check};
 use crate::facts::view::data_set::{Described, parent, sample};
@@ -17,6 +17,9 @@ pub(super) static CHECK: Check =
 const USB_2: u32 = 480;
 /// An array of more disks reads at the same time from all.
 const MOST_DISKS: usize = 2;
+/// Who makes disks, or `ATA` for all that are at a port of SATA. Behind a controller of a RAID, and on a server of disks
+/// (iSCSI, Fibre Channel), an SSD is said to turn as well.
+const MAKERS: [&str; 8] = ["ATA", "SEAGATE", "WDC", "WD", "HGST", "HITACHI", "TOSHIBA", "FUJITSU"];
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     // The disk of a virtual machine says nothing about what is behind it.
@@ -42,13 +45,19 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         speed.words(),
         format::memory(memory)
     );
-    let status = if speed.is_usb_2() { Status::Warning } else { Status::Info };
+    let status = if speed.is_usb_2 { Status::Warning } else { Status::Info };
     let finding =
         Finding::new("disk.slow", title).status(status).seen(format!("{folder} is on {}", speed.disk));
-    Ok(vec![if speed.is_usb_2() {
-        finding.remedy(
-            "connect the disk to a port of USB 3 (blue, or marked SS) with its own cable, or copy the data set to an internal SSD",
-        )
+    Ok(vec![if speed.is_usb_2 {
+        let finding = finding.because(
+            "USB 2 carries about 40 MB/s, and each epoch reads every image again, because the memory does not hold them all",
+        );
+        // A device of USB 2 is as slow at any port.
+        finding.remedy(if speed.could_be_faster {
+            "connect the disk to a port of USB 3 (blue, or marked SS) with its own cable, or copy the data set to an internal SSD"
+        } else {
+            "copy the data set to an internal SSD, or to a disk with USB 3 at a port of USB 3 (blue, or marked SS)"
+        })
     } else {
         finding
     }])
@@ -57,37 +66,62 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 /// What is slow about a disk.
 struct Slow {
     disk: String,
-    /// Mbit/s of its port, if that is of USB.
-    usb: Option<u32>,
+    /// Whether its port of USB is slow.
+    is_usb_2: bool,
+    /// Whether it has USB 3 itself.
+    could_be_faster: bool,
 }
 
 impl Slow {
-    fn is_usb_2(&self) -> bool {
-        self.usb.is_some_and(|speed| speed <= USB_2)
-    }
-
     fn words(&self) -> &'static str {
-        match self.usb {
-            Some(speed) if speed <= USB_2 => "a disk at a port of USB 2",
-            Some(_) => "a hard disk at a port of USB",
-            None => "a hard disk",
-        }
+        if self.is_usb_2 { "a disk on a USB 2 port" } else { "a hard disk" }
     }
 }
 
 /// The disk of a folder, if it is slow: all that it consists of turn, or it is at a slow port.
 fn speed(host: &Host, folder: &str) -> Option<Slow> {
     let disks: Vec<String> = host.disks_of(folder).into_iter().filter(|disk| is_disk(disk)).collect();
-    if disks.is_empty() || disks.len() > MOST_DISKS {
+    if disks.is_empty() || disks.len() > MOST_DISKS || may_have_more_disks(host, folder) {
         return None;
     }
-    let usb = disks.iter().find_map(|disk| Some((disk.clone(), usb(host, disk)?)));
-    if let Some((disk, speed)) = usb.clone().filter(|(_, speed)| *speed <= USB_2) {
-        return Some(Slow { disk, usb: Some(speed) });
+    let usb = disks.iter().find_map(|disk| Some((disk.clone(), usb_port(host, disk)?)));
+    let Some((disk, port)) = usb else {
+        let turns = |disk: &String| is_of_a_maker(host, disk) && turns(host, disk) == Some(true);
+        return disks.iter().all(turns).then(|| Slow {
+            disk: disks[0].clone(),
+            is_usb_2: false,
+            could_be_faster: false,
+        });
+    };
+    // Adapters of USB often say that an SSD turns, so that only their ports count.
+    let of_port = |name: &str| {
+        let file = host.text(&format!("/sys/bus/usb/devices/{port}/{name}")).ok()??;
+        Some(file.trim().to_owned())
+    };
+    let speed: u32 = of_port("speed")?.parse().ok()?;
+    // A device that has USB 3 says 2.10 at a port of USB 2.
+    let could_be_faster = of_port("version").is_none_or(|version| version != "2.00" && version != "1.10");
+    (speed <= USB_2).then_some(Slow { disk, is_usb_2: true, could_be_faster })
+}
+
+/// Whether a file system is one that can be on several disks, of which the table of mounts names one.
+fn may_have_more_disks(host: &Host, folder: &str) -> bool {
+    let table = host.text("/proc/self/mountinfo").ok().flatten().unwrap_or_default();
+    if !mounts::holding(&table, folder).is_some_and(|mount| mount.kind == "btrfs") {
+        return false;
     }
-    // Adapters of USB often say that an SSD turns.
-    let turns = |disk: &String| turns(host, disk) == Some(true);
-    (usb.is_none() && disks.iter().all(turns)).then(|| Slow { disk: disks[0].clone(), usb: None })
+    let Some(source) = mounts::source_of(&table, folder) else { return true };
+    let name = source.rsplit('/').next().unwrap_or_default().to_owned();
+    let all = host.folder("/sys/fs/btrfs").ok().flatten().unwrap_or_default();
+    let devices = all.iter().filter_map(|id| host.folder(&format!("/sys/fs/btrfs/{id}/devices")).ok()?);
+    let is_only = |devices: Vec<String>| devices.len() == 1 && devices.contains(&name);
+    !devices.map(is_only).any(|is_only| is_only)
+}
+
+/// Whether a disk is one itself, and not what a controller makes of several.
+fn is_of_a_maker(host: &Host, disk: &str) -> bool {
+    let vendor = host.text(&format!("/sys/block/{disk}/device/vendor")).ok().flatten().unwrap_or_default();
+    MAKERS.iter().any(|maker| vendor.trim().eq_ignore_ascii_case(maker))
 }
 
 /// Whether a name is that of a disk itself, and not of a volume or an array made of disks.
@@ -115,13 +149,11 @@ fn turns_in(table: &str, disk: &str) -> Option<bool> {
     }
 }
 
-/// The speed of the port of USB that a disk is at: `../devices/pci0000:00/…/usb2/2-1/2-1:1.0/host6/…` is at 2-1.
-fn usb(host: &Host, disk: &str) -> Option<u32> {
+/// The port of USB that a disk is at: `../devices/pci0000:00/…/usb2/2-1/2-1:1.0/host6/…` is at 2-1.
+fn usb_port(host: &Host, disk: &str) -> Option<String> {
     let link = host.link(&format!("/sys/block/{disk}")).ok()??;
     let (_, rest) = link.split_once("/usb")?;
-    let port = rest.split('/').skip(1).take_while(|part| !part.contains(':')).last()?;
-    let file = host.text(&format!("/sys/bus/usb/devices/{port}/speed")).ok()??;
-    file.trim().parse().ok()
+    rest.split('/').skip(1).take_while(|part| !part.contains(':')).last().map(ToOwned::to_owned)
 }
 
 /// The bytes of all images, by the sizes of a sample.

@@ -1,41 +1,88 @@
 //! PCIe bridges whose access control (ACS) sends what GPUs exchange up to the CPU, although no IOMMU needs that: some
 //! firmware turns it on. The kernel shows the setting in a bridge's configuration, whole only to root.
 
-use crate::facts::{Gpu, Host};
+use std::ops::RangeInclusive;
+
+use crate::facts::{Gpu, Host, pci_address, pci_device};
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 /// Where the list of extended capabilities begins, and how many there may be.
 const FIRST: usize = 0x100;
 const MOST: usize = 64;
+/// Where the list of the older capabilities begins, the number of that of PCIe, and the kind of port in it.
+const LIST: usize = 0x34;
+const PCIE: u8 = 0x10;
+const DOWNSTREAM: u8 = 6;
 /// The number of the capability, and the bit of its register that redirects requests.
 const ACS: u32 = 0x0D;
 const REDIRECTS: u16 = 1 << 2;
 
-/// The addresses of such bridges above these cards.
-pub(super) fn redirecting(host: &Host, gpus: &[Gpu]) -> Vec<String> {
-    let mut bridges: Vec<String> = gpus.iter().flat_map(|gpu| bridges_above(host, gpu)).collect();
+/// The addresses of such bridges between the cards of these pairs. What they exchange turns round at their switch, so that
+/// only the ports of switches below the place where their ways meet count.
+pub(super) fn redirecting(host: &Host, pairs: &[(&Gpu, &Gpu)]) -> Vec<String> {
+    let mut bridges: Vec<String> = pairs
+        .iter()
+        .flat_map(|(first, second)| between(&bridges_above(host, first), &bridges_above(host, second)))
+        .collect();
     bridges.sort();
     bridges.dedup();
     bridges.retain(|bridge| {
         let config = host.file(&format!("{DEVICES}/{bridge}/config")).ok().flatten();
-        config.is_some_and(|config| redirects(&config) == Some(true))
+        config.is_some_and(|config| {
+            is_port_of_switch(&config) == Some(true) && redirects(&config) == Some(true)
+        })
     });
-    if bridges.is_empty() {
-        bridges =
-            host.recorded_outputs("lspci").iter().flat_map(|(_, output)| of_lspci(&output.text())).collect();
+    if !bridges.is_empty() {
+        return bridges;
     }
-    bridges
+    let buses: Vec<(Bus, Bus)> =
+        pairs.iter().filter_map(|(first, second)| Some((bus_of(first)?, bus_of(second)?))).collect();
+    let outputs = host.recorded_outputs("lspci");
+    outputs.iter().flat_map(|(_, output)| of_lspci(&output.text(), &buses)).collect()
+}
+
+/// The bridges that are above one of two cards only.
+fn between(first: &[String], second: &[String]) -> Vec<String> {
+    let only = |one: &[String], other: &[String]| {
+        one.iter().filter(|bridge| !other.contains(bridge)).cloned().collect::<Vec<_>>()
+    };
+    [only(first, second), only(second, first)].concat()
 }
 
 /// The link of a card leads through all bridges: `../../../devices/pci0000:40/0000:40:01.1/0000:41:00.0/0000:43:00.0`.
 fn bridges_above(host: &Host, gpu: &Gpu) -> Vec<String> {
-    let Ok(address) = gpu.pci_bus_id() else { return Vec::new() };
-    let address = address.to_ascii_lowercase();
-    // NVML writes eight digits for the domain, and the kernel four.
-    let address = if address.len() > 12 { &address[address.len() - 12..] } else { &address };
+    let Some(address) = gpu.pci_bus_id().ok().and_then(|id| pci_device(&id)) else { return Vec::new() };
     let link = host.link(&format!("{DEVICES}/{address}")).ok().flatten().unwrap_or_default();
     let is_device = |part: &&str| part.split(':').count() == 3 && *part != address;
     link.split('/').filter(is_device).map(ToOwned::to_owned).collect()
+}
+
+/// Domain and number of a bus.
+type Bus = (u32, u32);
+
+fn bus_of(gpu: &Gpu) -> Option<Bus> {
+    bus(&pci_address(&gpu.pci_bus_id().ok()?)?)
+}
+
+/// That of an address in its canonical form.
+fn bus(address: &str) -> Option<Bus> {
+    let mut parts = address.split(':').map(|part| u32::from_str_radix(part, 16).ok());
+    Some((parts.next()??, parts.next()??))
+}
+
+/// Whether the configuration is that of a port of a switch that leads down; `None` if it is incomplete.
+fn is_port_of_switch(config: &[u8]) -> Option<bool> {
+    let mut at = usize::from(*config.get(LIST)?);
+    for _ in 0..MOST {
+        if at < LIST {
+            break;
+        }
+        if *config.get(at)? == PCIE {
+            return Some(*config.get(at + 2)? >> 4 == DOWNSTREAM);
+        }
+        at = usize::from(*config.get(at + 1)?);
+    }
+    Some(false)
 }
 
 /// Whether a bridge redirects, by its configuration; `None` if only the first part of that is known.
@@ -56,21 +103,36 @@ fn redirects(config: &[u8]) -> Option<bool> {
     Some(false)
 }
 
-/// The ports of switches in `lspci -vvv` that redirect. Which card is below which port is not known there.
-fn of_lspci(text: &str) -> Vec<String> {
+/// The ports of switches in `lspci -vvv` that redirect and have one card of a pair below them.
+fn of_lspci(text: &str, pairs: &[(Bus, Bus)]) -> Vec<String> {
     let mut found = Vec::new();
-    let (mut bridge, mut is_port) = (None, false);
+    let (mut bridge, mut is_port, mut is_between) = (None, false, false);
     for line in text.lines() {
         if line.starts_with(|first: char| first.is_ascii_hexdigit()) {
             bridge = line.split_whitespace().next().filter(|_| line.contains("PCI bridge"));
-            is_port = false;
+            (is_port, is_between) = (false, false);
         }
         is_port |= line.contains("Downstream Port");
-        if line.contains("ACSCtl:") && line.contains("ReqRedir+") && is_port {
+        let domain = bridge.and_then(pci_address).and_then(|address| Some(bus(&address)?.0));
+        if let Some((domain, buses)) = domain.zip(below(line)) {
+            let has = |(of, bus): Bus| of == domain && buses.contains(&bus);
+            is_between = pairs.iter().any(|(first, second)| has(*first) != has(*second));
+        }
+        if line.contains("ACSCtl:") && line.contains("ReqRedir+") && is_port && is_between {
             found.extend(bridge.map(ToOwned::to_owned));
         }
     }
     found
+}
+
+/// The buses below a bridge: `Bus: primary=42, secondary=43, subordinate=43, sec-latency=0`.
+fn below(line: &str) -> Option<RangeInclusive<u32>> {
+    let number = |name: &str| {
+        let rest = line.split_once(name)?.1;
+        u32::from_str_radix(rest.split([',', ' ']).next()?, 16).ok()
+    };
+    line.trim_start().strip_prefix("Bus:")?;
+    Some(number("secondary=")?..=number("subordinate=")?)
 }
 
 #[cfg(test)]
@@ -95,17 +157,35 @@ mod tests {
 
     #[test]
     fn ports_of_switches_are_found_in_the_output_of_lspci() {
-        let text = "41:00.0 PCI bridge: PMC-Sierra\n\tCapabilities: [c0] Express (v2) Upstream Port\n\
-                    \t\tACSCtl:\tSrcValid+ ReqRedir+\n\
-                    42:01.0 PCI bridge: PMC-Sierra\n\tCapabilities: [c0] Express (v2) Downstream Port (Slot+)\n\
-                    \t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+\n";
-        assert_eq!(of_lspci(text), ["42:01.0"]);
+        let text = "41:00.0 PCI bridge: PMC-Sierra\n\tBus: primary=41, secondary=42, subordinate=44, sec-latency=0\n\
+                    \tCapabilities: [c0] Express (v2) Upstream Port\n\t\tACSCtl:\tSrcValid+ ReqRedir+\n\
+                    42:01.0 PCI bridge: PMC-Sierra\n\tBus: primary=42, secondary=43, subordinate=43, sec-latency=0\n\
+                    \tCapabilities: [c0] Express (v2) Downstream Port (Slot+)\n\
+                    \t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+\n\
+                    82:01.0 PCI bridge: PMC-Sierra\n\tBus: primary=82, secondary=83, subordinate=83, sec-latency=0\n\
+                    \tCapabilities: [c0] Express (v2) Downstream Port (Slot+)\n\t\tACSCtl:\tReqRedir+\n";
+        assert_eq!(of_lspci(text, &[((0, 0x43), (0, 0x44))]), ["42:01.0"]);
+        assert!(of_lspci(text, &[((1, 0x43), (1, 0x44))]).is_empty());
+    }
+
+    #[test]
+    fn only_ports_that_lead_down_from_a_switch_count() {
+        let config = |kind: u8| {
+            let mut config = vec![0; 0x100];
+            config[LIST] = 0x40;
+            config[0x40..0x42].copy_from_slice(&[0x01, 0xC0]);
+            config[0xC0..0xC3].copy_from_slice(&[PCIE, 0, kind << 4 | 2]);
+            config
+        };
+        assert_eq!(is_port_of_switch(&config(6)), Some(true));
+        assert_eq!(is_port_of_switch(&config(4)), Some(false));
+        assert_eq!(is_port_of_switch(&[0; 16]), None);
     }
 
     proptest! {
         #[test]
         fn any_configuration_is_read(config in proptest::collection::vec(any::<u8>(), 0..0x300), text in "(PCI bridge|ACSCtl:|[0-9a-f:. ]|\\PC|\n){0,30}") {
-            let _ = (redirects(&config), of_lspci(&text));
+            let _ = (redirects(&config), is_port_of_switch(&config), of_lspci(&text, &[((0, 1), (0, 2))]));
         }
     }
 }

@@ -2,6 +2,7 @@
 //! the driver no longer lists it. Other driver errors (Xid) that only a restart clears are reported
 //! too; errors caused by programs, such as Xid 13, 31 and 43, are not.
 
+use super::run_gpus::of_others;
 use super::{lost_remedy, uninitialized};
 use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Guest, Host, NvmlState, Xid, nvml_error_text, pci_address};
@@ -68,9 +69,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     }
     let all = if state == NvmlState::Ready { host.gpus()? } else { Vec::new() };
     let gpus = super::of_job(host, all.clone());
-    // Cards of a batch system's node that are not in this job are somebody else's.
-    let of_others: Vec<String> =
-        all.iter().filter(|gpu| gpus.iter().all(|own| own.index != gpu.index)).filter_map(address).collect();
+    let of_others = of_others(host);
     let mut xids = host.xids().unwrap_or_default();
     xids.retain(|xid| xid.address.as_ref().is_none_or(|address| !of_others.contains(address)));
     let mut findings: Vec<Finding> =

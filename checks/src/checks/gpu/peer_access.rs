@@ -36,7 +36,9 @@ pub(in crate::checks) fn is_nvlinked(gpu: &Gpu) -> bool {
     let is_made_for_it = gpu.name().is_ok_and(|name| NVLINKED.iter().any(|word| name.contains(word)));
     // Instances of a card use no links, but do not communicate over PCIe either.
     let is_divided = gpu.mig() == Ok(true);
-    is_made_for_it && (is_divided || gpu.nvlinks().map_or(true, |links| links.contains(&true)))
+    // An empty list says nothing: NVML also refuses the answer.
+    let has_links = gpu.nvlinks().map_or(true, |links| links.is_empty() || links.contains(&true));
+    is_made_for_it && (is_divided || has_links)
 }
 
 fn run(host: &Host, intent: &Intent) -> Answer {
@@ -231,36 +233,42 @@ fn fault(host: &Host, gpus: &[Gpu]) -> Option<String> {
     lines.into_iter().nth(SEVERAL - 1)
 }
 
-/// Bridges that redirect although there is no IOMMU, between cards at the same switch or at the same bridge of the CPU.
+/// Bridges that redirect although there is no IOMMU, between cards at the same switch. Others exchange through the CPU anyway.
 fn controlled(host: &Host, gpus: &[Gpu], status: Status) -> Option<Finding> {
-    let near = ["PIX", "PXB", "PHB"];
-    let is_near = gpus.iter().enumerate().any(|(place, first)| {
-        gpus[place + 1..].iter().any(|second| {
-            host.gpu_link(first.index, second.index).is_ok_and(|link| near.contains(&link.as_str()))
-        })
+    let is_near = |first: &Gpu, second: &Gpu| {
+        host.gpu_link(first.index, second.index).is_ok_and(|link| matches!(link.as_str(), "PIX" | "PXB"))
+    };
+    let pairs = gpus.iter().enumerate().flat_map(|(place, first)| {
+        gpus[place + 1..]
+            .iter()
+            .filter(move |second| is_near(first, second))
+            .map(move |second| (first, second))
     });
-    if !is_near || !matches!(iommu(host), Iommu::Off) {
+    let pairs: Vec<(&Gpu, &Gpu)> = pairs.collect();
+    if pairs.is_empty() || !matches!(iommu(host), Iommu::Off) {
         return None;
     }
-    let bridges = acs::redirecting(host, gpus);
+    let bridges = acs::redirecting(host, &pairs);
     if bridges.is_empty() {
         return None;
     }
     let title = "PCIe bridges send what the GPUs exchange up to the CPU (ACS), which is slow and can make the first exchange hang";
-    let found = finding("gpu.peer-redirected", title.to_owned(), status)
-        .seen(format!("ReqRedir+ in ACSCtl of {}", bridges.join(", ")))
-        .remedy("if a run hangs at its start, disable direct traffic (P2P), which is slower")
-        .machine_remedy(
-            "to have fast direct traffic, turn ACS off in the firmware, or with setpci, which lasts until the next restart",
-        );
+    let seen = format!("ReqRedir+ in ACSCtl of {}", bridges.join(", "));
     if !host.is_own_machine() {
-        return Some(found);
+        let found = finding("gpu.peer-redirected", title.to_owned(), status).seen(seen);
+        return Some(
+            found
+                .remedy("if a run hangs at its start, disable direct traffic (P2P), which is slower")
+                .machine_remedy("turn ACS off for fast direct traffic"),
+        );
     }
-    Some(
-        bridges
-            .iter()
-            .fold(found, |found, bridge| found.command(format!("sudo setpci -s {bridge} ECAP_ACS+6.w=0000"))),
-    )
+    // Without the variable: direct traffic is what is to be repaired.
+    let found = Finding::new("gpu.peer-redirected", title).status(status).seen(seen).remedy(format!(
+        "turn ACS off in the firmware, or with setpci, which lasts until the next restart; {NCCL_P2P_DISABLE}=1, which is slower, \
+         is for runs that still hang at their start",
+    ));
+    let commands = bridges.iter().map(|bridge| format!("sudo setpci -s {bridge} ECAP_ACS+6.w=0000"));
+    Some(commands.fold(found, Finding::command))
 }
 
 /// Levels of NCCL at which it uses direct traffic also between cards at different bridges of the CPU.

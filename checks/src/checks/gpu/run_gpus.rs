@@ -4,7 +4,7 @@ use yolo_base::env::CUDA_VISIBLE_DEVICES;
 use yolo_base::visible_devices::Visible;
 
 use super::visible_devices::seen;
-use crate::facts::{Fact, Gpu, Host, NvmlState};
+use crate::facts::{Fact, Gpu, Host, NvmlState, pci_address};
 use crate::intent::Intent;
 use crate::status::Status;
 
@@ -41,6 +41,14 @@ pub(super) fn of_job(host: &Host, mut gpus: Vec<Gpu>) -> Vec<Gpu> {
         gpus.retain(|gpu| devices.contains(&gpu.index));
     }
     gpus
+}
+
+/// The addresses of cards of a batch system's node that are not in this job: they are somebody else's.
+pub(super) fn of_others(host: &Host) -> Vec<String> {
+    let all = host.gpus().unwrap_or_default();
+    let own = of_job(host, all.clone());
+    let others = all.iter().filter(|gpu| own.iter().all(|own| own.index != gpu.index));
+    others.filter_map(|gpu| pci_address(&gpu.pci_bus_id().ok()?)).collect()
 }
 
 /// Whether this is native Linux or a container on it, as far as known; WSL and Windows have other

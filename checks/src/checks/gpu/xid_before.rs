@@ -1,11 +1,12 @@
-//! Whether a card stopped working before the machine was restarted. A restart mostly clears the fault and its log, so that
-//! all looks well until the next run ends in the same way; the journal of the boot before still tells.
+//! Whether a card stopped working before the machine was restarted. A restart usually clears the fault and its log, so
+//! that all looks well until the next run ends in the same way; the journal of the previous boot still tells.
 
 use super::lost::{LOCKED, meaning};
+use super::run_gpus::of_others;
 use super::{is_native_linux, is_of_laptop, label};
-use crate::checks::system::unclean_restart::is_suspected;
+use crate::checks::system::unclean_restart::{RECENT, is_suspected, sparing_commands};
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, Xid, pci_address};
+use crate::facts::{Gpu, Host, Xid, pci_address};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::power_cycle;
@@ -17,8 +18,12 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// A start that is longer ago says little about the next run, in seconds.
-const RECENT: u64 = 7 * 86_400;
+/// A card works on after a reset, which repairs all errors but that of a card that is gone. Who restarts the machine for
+/// such an error does it soon, in seconds.
+const SOON: f64 = 3600.0;
+const GONE: u32 = 79;
+/// Errors of NVLink.
+const OF_LINK: [u32; 6] = [74, 136, 144, 145, 149, 155];
 /// Errors of the card's own processor, in which the driver has a part.
 const OF_FIRMWARE: [u32; 5] = [61, 62, 119, 120, 143];
 
@@ -32,14 +37,19 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if !is_asked || age.is_some_and(|age| age > RECENT) {
         return Ok(Vec::new());
     }
-    let staying = |xids: &[Xid]| xids.iter().find_map(|xid| Some((xid.clone(), meaning(xid, false)?)));
-    let before = host.xids_of_boot_before();
+    let staying = |xids: &[Xid]| xids.iter().rev().find_map(|xid| Some((xid.clone(), meaning(xid, false)?)));
+    let mut before = host.xids_of_boot_before();
+    let of_others = of_others(host);
+    before.retain(|xid| xid.address.as_ref().is_none_or(|address| !of_others.contains(address)));
     let now = host.xids().unwrap_or_default();
     // What is wrong now is reported by other checks.
     if staying(&now).is_some() || !host.kernel_lines(&[LOCKED]).is_empty() {
         return Ok(Vec::new());
     }
     let Some((xid, words)) = staying(&before) else { return Ok(Vec::new()) };
+    if xid.number != GONE && host.seconds_to_end_of_boot_before(&xid).is_some_and(|seconds| seconds > SOON) {
+        return Ok(Vec::new());
+    }
     let gpus = host.gpus().unwrap_or_default();
     let is_own = |address: &String| {
         gpus.iter()
@@ -54,6 +64,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let title = format!("before the last restart, {card} had error Xid {}: {words}", xid.number);
     let finding = Finding::new("gpu.xid-before-restart", title).seen(xid.line.clone());
     if host.job().is_some() {
+        // A card that this job does not see may be of another one.
+        if gpu.is_none() && xid.address.is_some() {
+            return Ok(Vec::new());
+        }
         return Ok(vec![finding.remedy(
             "tell the administrator of this node, and submit the job to another one if it fails again",
         )]);
@@ -65,13 +79,29 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             "update the driver and the laptop's firmware (BIOS), use its own charger, and check its cooling; limit the GPU's clock \
              (`sudo nvidia-smi -lgc 0,1500`) if it happens again",
         )
+    } else if OF_LINK.contains(&xid.number) {
+        finding.remedy(
+            "look for errors of the links (`nvidia-smi nvlink -e`); of cards with a bridge, reseat the bridge; if it happens again, \
+             tell the maker of the machine; continue the run with `yolo train --resume`",
+        ).command("nvidia-smi nvlink -e")
+    } else if is_on_board(gpu) {
+        finding.remedy(
+            "run NVIDIA's diagnosis (`dcgmi diag -r 3`), and tell the maker of the machine if it happens again; continue the run \
+             with `yolo train --resume`",
+        )
     } else if OF_FIRMWARE.contains(&xid.number) {
         finding.remedy(
             "update the driver and the firmware of the machine; if it happens again, check the card's cooling and power cables, \
              and have it replaced",
         )
     } else {
-        finding
+        sparing_commands(host).into_iter().fold(finding, Finding::command)
     };
     Ok(vec![finding.command("journalctl -k -b -1 -g NVRM")])
+}
+
+/// Whether a card is a module on a board, which has neither plugs nor a slot.
+fn is_on_board(gpu: Option<&Gpu>) -> bool {
+    let name = gpu.and_then(|gpu| gpu.name().ok()).unwrap_or_default();
+    ["SXM", "HBM3", "B200", "B300", "GH200", "GB200"].iter().any(|word| name.contains(word))
 }

@@ -36,27 +36,39 @@ pub(super) fn missing(host: &Host, libtorch: &Libtorch, intent: &Intent) -> Opti
         return Some(finding.command("yolo setup"));
     }
     let is_package = libtorch.root.contains("site-packages") || libtorch.root.contains("dist-packages");
-    let finding = match package(libtorch, &names).filter(|_| is_package) {
-        Some(package) => finding.remedy(format!(
-            "let yolo use its own libtorch, or install what is missing in that Python environment: `pip install {package}`"
+    let finding = match install(host, libtorch, &names).filter(|_| is_package) {
+        Some(command) => finding.remedy(format!(
+            "let yolo use its own libtorch, or install what is missing in that Python environment again: `{command}`"
         )),
         None => finding,
     };
     Some(finding.command("unset LIBTORCH").command("yolo setup"))
 }
 
-/// What `pip` installs; of other libraries it is not certain which release they must have, so all of PyTorch.
-fn package(libtorch: &Libtorch, names: &[String]) -> Option<String> {
-    let Variant::Cuda(Some((major, _))) = libtorch.variant else { return None };
+/// What `pip`, or uv in its environments, installs; of other libraries it is not certain which release they must have, so
+/// all of PyTorch, of the same CUDA. A package whose files are gone is still known to be installed.
+fn install(host: &Host, libtorch: &Libtorch, names: &[String]) -> Option<String> {
+    let Variant::Cuda(Some((major, minor))) = libtorch.variant else { return None };
+    let environment = libtorch.root.split("/lib/python").next().unwrap_or_default();
+    let settings = host.text(&format!("{environment}/pyvenv.cfg")).ok().flatten().unwrap_or_default();
+    let program = if settings.lines().any(|line| line.starts_with("uv =")) {
+        "uv pip install --reinstall"
+    } else {
+        "pip install --force-reinstall"
+    };
     let of =
         |name: &String| PACKAGES.iter().find(|(stem, _)| name.starts_with(stem)).map(|(_, package)| *package);
     let packages: Option<BTreeSet<&str>> = names.iter().map(of).collect();
     let version = libtorch.version.as_ref()?;
     Some(match packages {
         Some(packages) => {
-            packages.into_iter().map(|package| format!("{package}-cu{major}")).collect::<Vec<_>>().join(" ")
+            let packages: Vec<String> =
+                packages.into_iter().map(|package| format!("{package}-cu{major}")).collect();
+            format!("{program} --no-deps {}", packages.join(" "))
         }
-        None => format!("--force-reinstall torch=={version}"),
+        None => format!(
+            "{program} torch=={version}+cu{major}{minor} --index-url https://download.pytorch.org/whl/cu{major}{minor}"
+        ),
     })
 }
 
@@ -67,9 +79,12 @@ fn lost(host: &Host, libtorch: &Libtorch) -> Vec<String> {
             && !OTHERS.iter().any(|other| name.starts_with(other))
     };
     let parts = PARTS.iter().filter_map(|part| host.binary(&format!("{}/lib/{part}", libtorch.root)).ok()?);
-    let needed: BTreeSet<String> = parts.flat_map(|part| part.needed).filter(is_of_cuda).collect();
+    let all: BTreeSet<String> = parts.flat_map(|part| part.needed).collect();
+    // One that CUDA is linked into needs none of its libraries.
+    let is_known = !all.is_empty() || !host.is_recorded();
+    let needed: BTreeSet<String> = all.into_iter().filter(is_of_cuda).collect();
     let is_lost = |name: &&String| host.library(name).is_ok_and(|found| found.is_empty());
-    if !needed.is_empty() {
+    if is_known {
         return needed.iter().filter(is_lost).cloned().collect();
     }
     // A recording written by hand has an answer of the loader, or what a program said about it.

@@ -10,6 +10,7 @@ use crate::facts::{Host, Library, Version, Via};
 use crate::finding::Finding;
 use crate::foreign_library;
 use crate::intent::Intent;
+use crate::shell_quote::quote;
 
 const NAME: &str = "libstdc++.so.6";
 
@@ -59,6 +60,16 @@ pub(super) fn without(host: &Host, folder: &str) -> String {
     }
 }
 
+/// The command that takes a file out of LD_PRELOAD, and keeps the others, such as an allocator.
+pub(super) fn without_preloaded(host: &Host, file: &str) -> String {
+    let list = host.env("LD_PRELOAD").ok().flatten().unwrap_or_default();
+    let kept: Vec<&str> = list.split([':', ' ']).filter(|one| !one.is_empty() && *one != file).collect();
+    match kept.join(":") {
+        rest if rest.is_empty() => "unset LD_PRELOAD".to_owned(),
+        rest => format!("export LD_PRELOAD={}", quote(&rest)),
+    }
+}
+
 /// One that LD_PRELOAD puts before all others.
 fn preloaded(host: &Host, found: &[Library]) -> Option<Finding> {
     let (path, version) = foreign_library::preloaded(host, "libstdc++.so")?;
@@ -70,5 +81,5 @@ fn preloaded(host: &Host, found: &[Library]) -> Option<Finding> {
     let title = format!(
         "LD_PRELOAD puts an older C++ library first: {path} is libstdc++ {own}, while the system has {newer}"
     );
-    Some(Finding::new("libraries.foreign-libstdcxx", title).command("unset LD_PRELOAD"))
+    Some(Finding::new("libraries.foreign-libstdcxx", title).command(without_preloaded(host, &path)))
 }

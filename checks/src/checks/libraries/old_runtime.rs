@@ -3,21 +3,17 @@
 
 use yolo_base::env::LD_LIBRARY_PATH;
 
-use super::libstdcxx::without;
+use super::libstdcxx::{without, without_preloaded};
 use crate::facts::{Host, Version, Via};
 use crate::finding::Finding;
 use crate::foreign_library;
 use crate::status::Status;
 
 /// A library, what it is, the kind of its versions, and the newest that any libtorch 2.11 needs if it cannot be read.
-const LIBRARIES: [(&str, &str, &str, Option<[u32; 2]>); 2] = [
-    ("libgomp.so.1", "OpenMP runtime (libgomp)", "GOMP", Some([4, 0])),
+const LIBRARIES: [(&str, &str, &str, Option<&str>); 2] = [
+    ("libgomp.so.1", "OpenMP runtime (libgomp)", "GOMP", Some("4.0")),
     ("libgcc_s.so.1", "support library of the compiler (libgcc)", "GCC", None),
 ];
-/// The first compilers with some versions of symbols. A folder such as `/opt/gcc-4.8.5/lib64` tells the compiler.
-const GOMP_OF_GCC: [([u32; 2], &str); 4] =
-    [([4, 4], "2.0"), ([4, 7], "3.0"), ([4, 9], "4.0"), ([6, 0], "4.5")];
-
 pub(super) fn finding(host: &Host) -> Option<Finding> {
     LIBRARIES.iter().find_map(|(name, what, kind, least)| {
         let (variable, path) = put_first(host, name)?;
@@ -26,14 +22,15 @@ pub(super) fn finding(host: &Host) -> Option<Finding> {
             Some(needed) => (None, needed),
             None => {
                 let own = own_version(host, &path, kind)?;
-                let needed = needed(host, kind).or_else(|| Version::find(&least.as_ref()?.map(|number| number.to_string()).join(".")))?;
+                let needed = needed(host, kind).or_else(|| Version::find((*least)?))?;
                 own.is_older_than(&needed).then_some((Some(own), needed))?
             }
         };
         let title = format!("{variable} puts an old {what} first, which lacks {kind}_{needed}: {path}");
-        let mut finding = Finding::new("libraries.foreign-libstdcxx", title).status(Status::Error).because(format!(
-            "the loader takes the library that it finds first, and libtorch or a library beside it needs {kind}_{needed}; \
-            it fails with \
+        // That the loader takes it is certain if it has said so.
+        let status = if own.is_none() { Status::Error } else { Status::Warning };
+        let mut finding = Finding::new("libraries.foreign-libstdcxx", title).status(status).because(format!(
+            "the loader takes the library that it finds first, and libtorch or a library beside it needs {kind}_{needed}; it fails with \
              `{name}: version `{kind}_{needed}' not found`"
         ));
         if let Some(own) = own {
@@ -43,7 +40,7 @@ pub(super) fn finding(host: &Host) -> Option<Finding> {
         Some(finding.command(if variable == LD_LIBRARY_PATH {
             without(host, folder)
         } else {
-            "unset LD_PRELOAD".to_owned()
+            without_preloaded(host, &path)
         }))
     })
 }
@@ -89,11 +86,10 @@ fn said(host: &Host, path: &str, kind: &str) -> Option<Version> {
     })
 }
 
-/// The newest symbols that a file has: of its own table, of the words that a recorded program printed about it, or of the
-/// compiler that its folder names.
+/// The newest symbols that a file has: of its own table, or of the words that a recorded program printed about it.
 fn own_version(host: &Host, path: &str, kind: &str) -> Option<Version> {
     let of_file = host.binary(path).ok().flatten().and_then(|binary| binary.has(kind));
-    of_file.or_else(|| of_words(host, path, kind)).or_else(|| (kind == "GOMP").then(|| of_folder(path))?)
+    of_file.or_else(|| of_words(host, path, kind))
 }
 
 fn of_words(host: &Host, path: &str, kind: &str) -> Option<Version> {
@@ -108,20 +104,6 @@ fn of_words(host: &Host, path: &str, kind: &str) -> Option<Version> {
     versions.reduce(|newest, version| if newest.is_older_than(&version) { version } else { newest })
 }
 
-/// `/opt/gcc-4.8.5/lib64/libgomp.so.1`, `/apps/gcc/4.8.5/lib64/libgomp.so.1`
-fn of_folder(path: &str) -> Option<Version> {
-    let parts: Vec<&str> = path.split('/').collect();
-    let of_part = |(place, part): (usize, &&str)| {
-        let rest = part.to_ascii_lowercase().strip_prefix("gcc")?.trim_start_matches(['-', '_']).to_owned();
-        let text = if rest.is_empty() { (*parts.get(place + 1)?).to_owned() } else { rest };
-        Version::find(&text)
-            .filter(|_| text.starts_with(|first: char| first.is_ascii_digit()) && text.contains('.'))
-    };
-    let compiler = parts.iter().enumerate().find_map(of_part)?;
-    let (_, newest) = GOMP_OF_GCC.iter().rev().find(|(first, _)| !compiler.is_below(first))?;
-    Version::find(newest)
-}
-
 /// The newest version that libtorch, the trainer, and for libgcc also the C++ library need.
 fn needed(host: &Host, kind: &str) -> Option<Version> {
     let places = host.places().ok()?;
@@ -132,27 +114,4 @@ fn needed(host: &Host, kind: &str) -> Option<Version> {
     let files = of_libtorch.chain(places.trainer).chain(of_system.map(|library| library.path));
     let versions = files.filter_map(|file| host.binary(&file).ok()??.needs(kind));
     versions.reduce(|newest, version| if newest.is_older_than(&version) { version } else { newest })
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::of_folder;
-
-    #[test]
-    fn a_folder_tells_the_compiler() {
-        let version = |path: &str| of_folder(path).map(|version| version.to_string());
-        assert_eq!(version("/opt/gcc-4.8.5/lib64/libgomp.so.1").as_deref(), Some("3.0"));
-        assert_eq!(version("/apps/GCC/4.9.2/lib64/libgomp.so.1").as_deref(), Some("4.0"));
-        assert_eq!(version("/opt/gcc/lib64/libgomp.so.1"), None);
-        assert_eq!(version("/usr/lib/gcc/x86_64-linux-gnu/13/libgomp.so.1"), None);
-    }
-
-    proptest! {
-        #[test]
-        fn any_folder_is_read(path in "(/|gcc|[-_.0-9]|\\PC){0,20}") {
-            let _ = of_folder(&path);
-        }
-    }
 }

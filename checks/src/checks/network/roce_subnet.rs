@@ -35,7 +35,9 @@ pub(super) fn finding(host: &Host, intent: &Intent) -> Option<Finding> {
         Some((first, second))
     });
     let (first, second) = pair?;
-    if !answers_for_others(host, &first.1.name) || !answers_for_others(host, &second.1.name) {
+    let is_wrong = |name: &str| answers_for_others(host, name) && !is_filtered(host, name);
+    let (one, other) = (&first.1.name, &second.1.name);
+    if !is_wrong(one) || !is_wrong(other) || master(host, one) != master(host, other) {
         return None;
     }
     let title = format!(
@@ -49,20 +51,43 @@ pub(super) fn finding(host: &Host, intent: &Intent) -> Option<Finding> {
             "Linux answers on any interface for the addresses of all (ARP), so that other machines send to the wrong port; NCCL's \
              connections between RoCE ports then fail or time out",
         );
-    let one = format!("export {HCA}=={}:{}", first.0.adapter, first.0.number);
     Some(if host.is_own_machine() {
         finding
-            .remedy(
+            .remedy(format!(
                 "let each interface answer for its own address only, on all machines, also in a file of /etc/sysctl.d; or move the \
-                 ports to subnets of their own; or let NCCL use one port",
-            )
+                 ports to subnets of their own, or leave one of them out with {HCA}",
+            ))
             .command("sudo sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2")
-            .command(one)
     } else {
         finding
-            .remedy("let NCCL use one port, and ask the administrator to give each port a subnet of its own")
-            .command(one)
+            .remedy("let NCCL use one of the two, and ask the administrator to give each port a subnet of its own")
+            .command(format!("export {HCA}={}", without(host, &list, second.0)))
     })
+}
+
+/// The value of NCCL_IB_HCA that leaves out this port too: all others, or those that the user's own list takes.
+fn without(host: &Host, list: &str, port: &InfinibandPort) -> String {
+    if list.is_empty() {
+        return format!("^={}:{}", port.adapter, port.number);
+    }
+    let mut ports = host.infiniband_ports();
+    ports.retain(|one| takes(list, one) && (&one.adapter, &one.number) != (&port.adapter, &port.number));
+    let names: Vec<String> = ports.iter().map(|one| format!("{}:{}", one.adapter, one.number)).collect();
+    format!("={}", names.join(","))
+}
+
+/// Whether an interface answers only for what is routed through it, as it is with a table of routes for each port.
+fn is_filtered(host: &Host, name: &str) -> bool {
+    ["all", name].iter().any(|name| {
+        let file = host.text(&format!("/proc/sys/net/ipv4/conf/{name}/arp_filter")).ok().flatten();
+        file.is_some_and(|text| text.trim() == "1")
+    })
+}
+
+/// What an interface is a part of, such as a VRF with routes of its own.
+fn master(host: &Host, name: &str) -> Option<String> {
+    let link = host.link(&format!("/sys/class/net/{name}/master")).ok()??;
+    Some(link.rsplit('/').next()?.to_owned())
 }
 
 /// The interface of a port, by the table of its addresses or the folder of its card.

@@ -91,8 +91,11 @@ fn of_ultralytics(checkpoint: &str, options: &str) -> Finding {
     finding
         .because("Ultralytics trains models with other layers, whose weights and optimizer fit no YOLOv5 model")
         .remedy(
-            "resume it with the program that began it (`yolo detect train resume` of Ultralytics), or start a new run from \
-             weights of YOLOv5, which yolo downloads",
+format!(
+            "resume it in the Python environment of Ultralytics, whose command has the same name: `yolo train resume \
+             model={}`; or start a new run from weights of YOLOv5, which yolo downloads",
+            quote(checkpoint)
+        ),
         )
         .command("yolo train --weights yolov5s …")
 }

@@ -4,7 +4,7 @@
 use crate::checks::gpu::chosen;
 use crate::checks::gpu::peer_access::is_nvlinked;
 use crate::checks::{Answer, Check};
-use crate::facts::{Gpu, Host};
+use crate::facts::{Gpu, Host, pci_device};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::nccl_files;
@@ -94,9 +94,7 @@ fn uneven(host: &Host, intent: &Intent, online: &[u64]) -> Option<Finding> {
 /// The NUMA node of a GPU, by its place on the bus.
 fn node_of(host: &Host, gpu: &Gpu) -> Option<u64> {
     let of_bus = || {
-        let address = gpu.pci_bus_id().ok()?.to_ascii_lowercase();
-        // NVML writes eight digits for the domain, and the kernel four.
-        let address = if address.len() > 12 { address[address.len() - 12..].to_owned() } else { address };
+        let address = pci_device(&gpu.pci_bus_id().ok()?)?;
         let text = host.text(&format!("/sys/bus/pci/devices/{address}/numa_node")).ok()??;
         text.trim().parse().ok()
     };

@@ -33,7 +33,7 @@ const REASONS: [&str; 6] =
 /// The command for the table of logins, of which the newest lines are enough.
 const LAST: [&str; 7] = ["last", "-x", "-F", "-n", "20", "reboot", "shutdown"];
 /// A start that is longer ago says little about the next run, in seconds.
-const RECENT: u64 = 14 * 86_400;
+pub(in crate::checks) const RECENT: u64 = 14 * 86_400;
 /// How long before the start the last checkpoint of an interrupted run may be, in seconds.
 const OF_A_RUN: u64 = 86_400;
 
@@ -94,6 +94,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
              and limit the clock of the GPU (`sudo nvidia-smi -lgc 0,1500`); then continue the run with `yolo train --resume`",
         )]);
     }
+    finding = sparing_commands(host).into_iter().fold(finding, Finding::command);
+    Ok(vec![finding])
+}
+
+/// The commands that lower the power limit of all cards.
+pub(in crate::checks) fn sparing_commands(host: &Host) -> Vec<String> {
     let cards = host.gpus().unwrap_or_default();
     let limits: Vec<(usize, u64)> = cards
         .iter()
@@ -102,14 +108,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         })
         .filter(|(_, watts)| *watts > 0)
         .collect();
-    let commands: Vec<String> = match limits.first() {
+    match limits.first() {
         Some((_, watts)) if limits.len() == cards.len() && limits.iter().all(|(_, other)| other == watts) => {
             vec![format!("sudo nvidia-smi -pl {watts}")]
         }
         _ => limits.iter().map(|(index, watts)| format!("sudo nvidia-smi -i {index} -pl {watts}")).collect(),
-    };
-    finding = commands.into_iter().fold(finding, Finding::command);
-    Ok(vec![finding])
+    }
 }
 
 /// Whether this start has a sign that the boot before did not end in order: a repaired file system, or a run that was

@@ -20,6 +20,8 @@ pub(super) static CHECK: Check = Check {
 const NOTABLE: u64 = 1 << 30;
 /// So many bytes are missing on a usual drive.
 const MUCH: u64 = 10 << 30;
+/// Who keeps at most so many has thought of it.
+const FEW: i64 = 2;
 /// More files than WSL keeps.
 const MOST: usize = 32;
 
@@ -29,6 +31,12 @@ fn run(host: &Host, _: &Intent) -> Answer {
     }
     // Nothing is missing in a report where this is unknown.
     let Ok(profile) = host.windows_profile() else { return Ok(Vec::new()) };
+    let config = host.wslconfig().ok();
+    let set = |key: &str| config.as_ref()?.value(key).map(str::trim).filter(|value| !value.is_empty());
+    // What another folder has is on purpose.
+    if set("crashDumpFolder").is_some() {
+        return Ok(Vec::new());
+    }
     let separator = if host.is_windows()? { '\\' } else { '/' };
     let folder = ["AppData", "Local", "Temp", "wsl-crashes"]
         .iter()
@@ -46,7 +54,9 @@ fn run(host: &Host, _: &Intent) -> Answer {
         if dumps.len() == 1 { "takes" } else { "take" },
         format::memory(bytes)
     );
-    let status = if bytes >= MUCH { Status::Warning } else { Status::Info };
+    let count = set("maxCrashDumpCount").and_then(|count| count.parse::<i64>().ok());
+    let is_limited = count.is_some_and(|count| count <= FEW);
+    let status = if bytes >= MUCH && !is_limited { Status::Warning } else { Status::Info };
     let finding = Finding::new("wsl.crash-dumps", title).status(status).seen(folder.clone());
     // Names begin with the time.
     let last = dumps.iter().filter_map(|name| crashed(name)).max();
@@ -56,9 +66,12 @@ fn run(host: &Host, _: &Intent) -> Answer {
         None => finding,
     };
     let finding = finding.command(format!("explorer.exe '{}'", host.windows_path(&folder)));
-    Ok(vec![match host.wslconfig() {
-        Ok(config) => finding.command(super::edit(host, &config)),
-        Err(_) => finding,
+    Ok(vec![match &config {
+        _ if is_limited => {
+            finding.remedy("delete the files of that folder in Windows, if you do not need them")
+        }
+        Some(config) => finding.command(super::edit(host, config)),
+        None => finding,
     }])
 }
 

@@ -30,17 +30,28 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if !super::is_wsl_itself(host)? {
         return Ok(Vec::new());
     }
+    // All distributions write to one log: `WSL (1 - init(Ubuntu)) ERROR: …`.
+    let distribution = host.env("WSL_DISTRO_NAME").ok().flatten();
+    let is_ours = |line: &String| match (line.split_once("init("), &distribution) {
+        (Some((_, rest)), Some(name)) => is_named(rest.split(')').next().unwrap_or_default(), name),
+        _ => true,
+    };
     let said = host.recorded_commands().into_iter().find_map(|(_, output)| {
-        output.all_text().lines().find(|line| line.contains(FAILED)).map(|line| line.trim().to_owned())
+        let text = output.all_text();
+        let mut lines = text.lines().map(|line| line.trim().to_owned());
+        lines.find(|line| line.contains(FAILED) && is_ours(line))
     });
-    let Some(line) = host.kernel_lines(&[FAILED]).pop().or(said) else { return Ok(Vec::new()) };
+    let logged = host.kernel_lines(&[FAILED]).into_iter().rfind(is_ours);
+    let Some(line) = logged.or(said) else { return Ok(Vec::new()) };
     let (Some(fstab), Some(table)) = (host.text("/etc/fstab")?, host.text("/proc/self/mountinfo")?) else {
         return Ok(Vec::new());
     };
     let is_mounted =
         |drive: &Drive| mounts::holding(&table, &drive.point).is_some_and(|mount| mount.point == drive.point);
     // What the user has mounted since is no problem any more.
-    let lost: Vec<Drive> = drives(&fstab).into_iter().filter(|drive| !is_mounted(drive)).collect();
+    let is_link = |drive: &Drive| matches!(host.link(&drive.point), Ok(Some(_)));
+    let lost: Vec<Drive> =
+        drives(&fstab).into_iter().filter(|drive| !is_mounted(drive) && !is_link(drive)).collect();
     let Some(first) = lost.first() else { return Ok(Vec::new()) };
     let title = match lost.len() {
         1 => format!("WSL could not mount {} at {}, which /etc/fstab names", first.source, first.point),
@@ -53,14 +64,23 @@ fn run(host: &Host, _: &Intent) -> Answer {
     Ok(vec![advised(finding, first)])
 }
 
+/// Whether the log means this distribution. Linux keeps 15 characters of a program's name, of which `init(` are five.
+fn is_named(logged: &str, name: &str) -> bool {
+    if logged.len() < 10 { logged == name } else { name.starts_with(logged) }
+}
+
 /// The drives that `mount -a` mounts, but for the system's own.
 fn drives(fstab: &str) -> Vec<Drive> {
     let lines = fstab.lines().map(str::trim).filter(|line| !line.starts_with('#'));
     let drives = lines.filter_map(|line| {
         let mut words = line.split_whitespace().map(|word| word.replace("\\040", " "));
-        let drive = Drive { source: words.next()?, point: words.next()?, kind: words.next()? };
+        let mut drive = Drive { source: words.next()?, point: words.next()?, kind: words.next()? };
+        if drive.point.len() > 1 {
+            drive.point = drive.point.trim_end_matches('/').to_owned();
+        }
         let options = words.next().unwrap_or_default();
-        let is_mounted_later = options.split(',').any(|option| option == "noauto");
+        // `nofail` says that the drive may be away.
+        let is_mounted_later = options.split(',').any(|option| matches!(option, "noauto" | "nofail"));
         // Ubuntu's images name a root file system that WSL does not have.
         let is_of_data =
             drive.point.starts_with('/') && drive.point != "/" && !drive.point.starts_with("/boot");
@@ -94,11 +114,9 @@ fn advised(finding: Finding, drive: &Drive) -> Finding {
         return finding
             .because("a disk that `wsl.exe --mount` has attached is gone when WSL or Windows starts again")
             .remedy(
-                "attach the disk again in a Windows terminal as administrator, where Get-Disk lists the numbers, then mount it; \
-                 `nofail` among its options in /etc/fstab lets the other drives be mounted without it",
+                "attach the disk again in a Windows terminal as administrator, where `Get-Disk` lists the numbers, and \
+                 `wsl --mount \\\\.\\PHYSICALDRIVE2 --bare` attaches number 2; then mount it here",
             )
-            .command("powershell.exe -Command \"Get-Disk\"")
-            .command(r"wsl.exe --mount \\.\PHYSICALDRIVE<number> --bare")
             .command("sudo mount -a");
     }
     finding.command("sudo mount -a")
@@ -114,9 +132,15 @@ mod tests {
     fn only_drives_that_are_mounted_at_the_start_count() {
         let text = "LABEL=cloudimg-rootfs\t/\text4\tdefaults\t0 1\n# D: /mnt/d drvfs\nUUID=1 none swap sw 0 0\n\
                     //nas/data /mnt/nas cifs credentials=/root/c 0 0\nE: /mnt/e drvfs defaults,noauto 0 0\n\
-                    F: /mnt/my\\040data drvfs\n";
+                    F: /mnt/my\\040data/ drvfs\nG: /mnt/g drvfs defaults,nofail 0 0\n";
         let points: Vec<String> = drives(text).into_iter().map(|drive| drive.point).collect();
         assert_eq!(points, ["/mnt/nas", "/mnt/my data"]);
+    }
+
+    #[test]
+    fn long_names_are_cut_in_the_log() {
+        assert!(is_named("Ubuntu", "Ubuntu") && is_named("Ubuntu-24.", "Ubuntu-24.04"));
+        assert!(!is_named("Ubuntu", "Ubuntu-24.04") && !is_named("Debian", "Ubuntu"));
     }
 
     proptest! {

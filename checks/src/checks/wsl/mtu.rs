@@ -1,5 +1,5 @@
 //! Whether a VPN of Windows passes on smaller packets than WSL sends: names are resolved and small answers arrive, and then
-//! downloads hang, mostly while TLS is set up.
+//! downloads hang, usually while TLS is set up.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;

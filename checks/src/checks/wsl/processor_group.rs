@@ -1,5 +1,5 @@
-//! Whether WSL has half of the PC's processors only. Windows puts more than 64 of them, and those of two sockets, into groups,
-//! and the virtual machine of WSL gets one group.
+//! Whether WSL has half of the PC's processors only. Windows divides more than 64 of them into groups, and
+//! the virtual machine of WSL gets one group.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
@@ -15,6 +15,8 @@ pub(super) static CHECK: Check = Check {
 
 /// What PowerShell and wmic call the processors of a socket.
 const PROCESSORS: &str = "NumberOfLogicalProcessors";
+/// More than any PC has: another number.
+const MOST: u32 = 2048;
 /// The most processors of a group.
 const GROUP: u32 = 64;
 
@@ -24,7 +26,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     }
     // On a live PC only a program of Windows could tell, which takes seconds; nothing is lost without the answer.
     let texts = host.recorded_texts(PROCESSORS);
-    let Some(of_pc) = texts.iter().map(|text| total(text)).max() else { return Ok(Vec::new()) };
+    let Some(of_pc) = texts.iter().filter_map(|text| total(text)).max() else { return Ok(Vec::new()) };
     let has = host.wsl_vm()?.processors;
     let asked = host.wslconfig().ok().and_then(|config| config.value("processors")?.parse::<u32>().ok());
     if of_pc <= GROUP || has >= of_pc || has > GROUP || asked.is_some_and(|asked| asked <= has) {
@@ -34,11 +36,22 @@ fn run(host: &Host, _: &Intent) -> Answer {
     Ok(vec![Finding::new("wsl.processors-half", title)])
 }
 
-/// The sum of the numbers, of which each socket has one.
-fn total(text: &str) -> u32 {
-    let numbers =
-        text.split(|letter: char| !letter.is_ascii_digit()).filter_map(|digits| digits.parse::<u32>().ok());
-    numbers.fold(0, u32::saturating_add)
+/// The sum of the numbers, of which each socket has one: lines `NumberOfLogicalProcessors : 48` or `…=48`, or numbers alone
+/// on their lines. In a table with other columns it is not certain which number is which.
+fn total(text: &str) -> Option<u32> {
+    let mut sum = 0;
+    for line in text.lines().map(str::trim) {
+        let value = match line.split_once([':', '=']) {
+            Some((name, value)) if name.trim() == PROCESSORS => value.trim(),
+            Some(_) => continue,
+            None if line.is_empty() || line == PROCESSORS || line.chars().all(|letter| letter == '-') => {
+                continue;
+            }
+            None => line,
+        };
+        sum = value.parse::<u32>().ok().filter(|number| (1..=MOST).contains(number))?.checked_add(sum)?;
+    }
+    (1..=MOST).contains(&sum).then_some(sum)
 }
 
 #[cfg(test)]
@@ -49,8 +62,12 @@ mod tests {
 
     #[test]
     fn the_processors_of_all_sockets_are_summed_up() {
-        assert_eq!(total("NumberOfLogicalProcessors  \r\n48\r\n48\r\n"), 96);
-        assert_eq!(total(""), 0);
+        assert_eq!(total("NumberOfLogicalProcessors  \r\n48\r\n48\r\n"), Some(96));
+        assert_eq!(total("NumberOfLogicalProcessors\r\n-----------\r\n 48\r\n 48\r\n"), Some(96));
+        let list = "Name : AMD Ryzen 9 7950X 16-Core Processor\nNumberOfCores : 16\nNumberOfLogicalProcessors : 32\n";
+        assert_eq!(total(list), Some(32));
+        let table = "Name NumberOfCores NumberOfLogicalProcessors\n---- ---- ----\nAMD Ryzen 9 7950X 16 32\n";
+        assert_eq!((total(table), total("")), (None, None));
     }
 
     proptest! {

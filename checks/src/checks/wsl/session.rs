@@ -75,16 +75,28 @@ fn without_user_session(host: &Host) -> Option<Finding> {
         .into_iter()
         .find_map(|text| Some(text.lines().find(|line| line.contains(FAILED))?.trim().to_owned()));
     let folder = format!("/run/user/{}", host.user().ok()?.uid?);
-    // Only a login through WSL makes the folder of root.
-    let is_missing = || host.exists(&folder) == Ok(false) && !folder.ends_with("/0");
+    // WSL starts the session of the default user only; one that sudo or cron changes to has none.
+    let is_missing = || is_default_user(host) && host.exists(&folder) == Ok(false);
     let seen = match said {
         Some(line) => line,
         None if is_missing() => format!("{folder} does not exist"),
         None => return None,
     };
     let finding =
-        Finding::new("wsl.user-session", "systemd did not start the session of this user").seen(seen);
-    Some(finding.command("wsl.exe --update").command(super::SHUTDOWN))
+        Finding::new("wsl.user-session", "the systemd session of this user did not start").seen(seen);
+    Some(finding.command("journalctl -b -u user@$(id -u)"))
+}
+
+/// Whether this is the user whom WSL logs in: the one of /etc/wsl.conf, or the first that the distribution made.
+fn is_default_user(host: &Host) -> bool {
+    const FIRST: u32 = 1000;
+    let Ok(user) = host.user() else { return false };
+    let named =
+        host.wsl_conf().ok().and_then(|config| config.value("user", "default").map(ToOwned::to_owned));
+    match named {
+        Some(name) => user.name.as_deref() == Some(name.trim()) && user.uid != Some(0),
+        None => user.uid == Some(FIRST),
+    }
 }
 
 /// The first process is not systemd: it was never asked for, or WSL has not read the request, or there is none.

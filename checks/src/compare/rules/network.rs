@@ -39,10 +39,10 @@ pub(super) const RULES: &[Rule] = &[
         what: "largest packet (MTU) of the network to machine 0",
         read: mtu,
         judge: |_| {
-            Meaning::slows(
-                "small messages arrive, but packets of the machine with the larger MTU may be dropped on the way, so that the \
-                 ranks hang at the first large exchange",
-                "set the same MTU on all machines, at most what the switch allows: `sudo ip link set dev INTERFACE mtu 1500`",
+            // Each end of a connection tells the other what it takes. A switch that takes less than both ends is not seen here.
+            Meaning::harmless(
+                "the two ends of a connection agree on the smaller, so that larger packets are used between machines that \
+                 both have them only",
             )
         },
     },

@@ -1,7 +1,7 @@
 //! What a program or library asks of the loader: the folders in which it looks for what the file needs
 //! (DT_RUNPATH, or the older DT_RPATH, of its dynamic table), the libraries themselves, whether the stack must be
-//! executable, and the newest versions of symbols that it needs and that it has. Only 64-bit little-endian files, which all of libtorch's are; anything
-//! else has none. Nothing is loaded, and of a large file only small parts are read.
+//! executable, and the newest versions of symbols that it needs and that it has. Only 64-bit little-endian files, which all
+//! of libtorch's are; anything else has none. Nothing is loaded, and of a large file only small parts are read.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -30,16 +30,33 @@ const DT_RUNPATH: u64 = 29;
 /// A dynamic table or a run path longer than this is damaged.
 const LONGEST: u64 = 1 << 16;
 
-/// The folders of a file's run path, with `$ORIGIN` replaced by its own folder.
-pub(super) fn run_path(file: &Path) -> Vec<String> {
+/// What a file tells the loader about the libraries that it needs.
+#[derive(Debug, Default)]
+pub(super) struct Linked {
+    /// The folders of its run path, with `$ORIGIN` replaced by its own folder.
+    pub(super) folders: Vec<String>,
+    /// Whether they come before LD_LIBRARY_PATH: they are of DT_RPATH.
+    pub(super) is_first: bool,
+    /// The names of the libraries.
+    pub(super) needed: Vec<String>,
+}
+
+pub(super) fn linked(file: &Path) -> Linked {
     let origin = file.parent().map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default();
-    let found = File::open(file).ok().and_then(|mut file| Elf::read(&mut file)?.run_path(&mut file));
-    let folders = found.unwrap_or_default();
-    folders
-        .split(':')
-        .filter(|folder| !folder.is_empty())
-        .map(|folder| folder.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin))
-        .collect()
+    let Some((elf, mut file)) =
+        File::open(file).ok().and_then(|mut file| Some((Elf::read(&mut file)?, file)))
+    else {
+        return Linked::default();
+    };
+    let folders = elf.run_path(&mut file).unwrap_or_default();
+    let folders = folders.split(':').filter(|folder| !folder.is_empty());
+    Linked {
+        folders: folders
+            .map(|folder| folder.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin))
+            .collect(),
+        is_first: elf.entry(DT_RUNPATH).is_none(),
+        needed: elf.needed(&mut file),
+    }
 }
 
 /// `{"executable_stack": false, "versions": {"GLIBC": "2.28"}, "defines": {"GOMP": "5.0"}, "needed": ["libc.so.6"]}`
@@ -280,8 +297,8 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_elf_has_no_run_path() {
-        assert!(run_path(Path::new("/proc/version")).is_empty());
-        assert!(run_path(Path::new("/no/such/file")).is_empty());
+        assert!(linked(Path::new("/proc/version")).folders.is_empty());
+        assert!(linked(Path::new("/no/such/file")).folders.is_empty());
     }
 
     proptest! {

@@ -1,6 +1,6 @@
-//! Shared libraries as the loader finds them for `yolo-trainer`, without loading any: first
-//! LD_LIBRARY_PATH, in which `yolo` puts libtorch's folder first, then the run paths of the trainer
-//! and of libtorch, then ld.so.cache, then the loader's own folders.
+//! Shared libraries as the loader finds them for `yolo-trainer`, without loading any: first the run paths of the older
+//! kind (DT_RPATH), then LD_LIBRARY_PATH, in which `yolo` puts libtorch's folder first, then the newer run paths
+//! (DT_RUNPATH) of the trainer and of libtorch, then ld.so.cache, then the loader's own folders.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -20,8 +20,19 @@ const DEFAULT: [&str; 6] =
 pub(super) struct Loader {
     trainer: Option<PathBuf>,
     libtorch: Option<PathBuf>,
-    folders: OnceLock<Vec<(PathBuf, &'static str)>>,
+    folders: OnceLock<Folders>,
     cache: OnceLock<Vec<(String, String)>>,
+}
+
+/// The folders in which the loader searches, with what names them.
+#[derive(Debug, Default)]
+struct Folders {
+    /// Those of libtorch's DT_RPATH, for what it needs.
+    first: Vec<(PathBuf, &'static str)>,
+    /// All others.
+    all: Vec<(PathBuf, &'static str)>,
+    /// What the trainer needs itself is loaded before libtorch is asked.
+    of_trainer: Vec<String>,
 }
 
 impl Loader {
@@ -39,7 +50,8 @@ impl Loader {
             }
         };
         let folders = self.folders.get_or_init(|| self.search_path());
-        for (folder, via) in folders {
+        let is_of_trainer = folders.of_trainer.iter().any(|needed| needed == name);
+        for (folder, via) in folders.first.iter().filter(|_| !is_of_trainer).chain(&folders.all) {
             add(folder.join(name), via);
         }
         let cache = self.cache.get_or_init(|| {
@@ -54,26 +66,38 @@ impl Loader {
         found.into_iter().map(|(path, via)| describe(&path, via)).collect()
     }
 
-    fn search_path(&self) -> Vec<(PathBuf, &'static str)> {
+    fn search_path(&self) -> Folders {
         let library_folder = self.libtorch.as_ref().map(|root| root.join("lib"));
         let of_user = std::env::var_os(LD_LIBRARY_PATH).unwrap_or_default();
         // An empty entry of the variable means the working directory.
         let of_user = std::env::split_paths(&of_user)
             .filter(|_| !of_user.is_empty())
             .map(|folder| if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder });
-        let run_paths = [
-            self.trainer.clone(),
-            library_folder.as_ref().map(|folder| folder.join("libtorch_cuda.so")),
-            library_folder.as_ref().map(|folder| folder.join("libtorch_cpu.so")),
-        ];
-        let of_run_paths = run_paths.into_iter().flatten().flat_map(|file| elf::run_path(&file));
-        library_folder
-            .clone()
-            .into_iter()
-            .chain(of_user)
-            .map(|folder| (folder, LD_LIBRARY_PATH))
-            .chain(of_run_paths.map(|folder| (PathBuf::from(folder), "run path")))
-            .collect()
+        let linked = |file: &PathBuf| elf::linked(file);
+        let trainer = self.trainer.as_ref().map(linked).unwrap_or_default();
+        let parts = ["libtorch_cuda.so", "libtorch_cpu.so"];
+        let of_libtorch: Vec<elf::Linked> = library_folder
+            .iter()
+            .flat_map(|folder| parts.map(|part| elf::linked(&folder.join(part))))
+            .collect();
+        let run_paths = |of: &elf::Linked| {
+            of.folders.iter().map(|folder| (PathBuf::from(folder), "run path")).collect::<Vec<_>>()
+        };
+        let first = |of: &&elf::Linked| of.is_first;
+        Folders {
+            first: of_libtorch.iter().filter(first).flat_map(run_paths).collect(),
+            all: Some(&trainer)
+                .into_iter()
+                .filter(first)
+                .flat_map(run_paths)
+                .chain(
+                    library_folder.clone().into_iter().chain(of_user).map(|folder| (folder, LD_LIBRARY_PATH)),
+                )
+                .chain(run_paths(&trainer))
+                .chain(of_libtorch.iter().flat_map(run_paths))
+                .collect(),
+            of_trainer: trainer.needed,
+        }
     }
 }
 

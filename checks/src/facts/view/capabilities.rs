@@ -20,12 +20,17 @@ impl Host {
         u64::from_str_radix(&self.of_status("CapEff:")?, 16).ok()
     }
 
+    /// Whether this process is in a user namespace, as that of a container without root is, whose root is another user
+    /// outside.
+    pub(crate) fn has_mapped_users(&self) -> bool {
+        let map = self.text("/proc/self/uid_map").ok().flatten();
+        map.is_some_and(|map| !map.split_whitespace().eq(ALL_USERS))
+    }
+
     /// Whether this process may lock as much memory as it likes, whatever its limit is. In a user namespace, as
     /// containers without root are, the capability does not count.
     pub(crate) fn may_lock_any_memory(&self) -> bool {
-        let map = self.text("/proc/self/uid_map").ok().flatten();
-        let is_whole = map.is_none_or(|map| map.split_whitespace().eq(ALL_USERS));
-        is_whole && self.capabilities().is_some_and(|bits| bits & IPC_LOCK != 0)
+        !self.has_mapped_users() && self.capabilities().is_some_and(|bits| bits & IPC_LOCK != 0)
     }
 }
 

@@ -5,6 +5,8 @@
 use crate::facts::answer::{Fact, Unknown};
 use crate::facts::host::Host;
 
+use super::log_time::LogTime;
+
 /// Files that contain the kernel log on some distributions. Read only from recordings, because they
 /// span several boots.
 const FILES: [&str; 4] = ["/var/log/dmesg", "/var/log/kern.log", "/var/log/syslog", "/var/log/messages"];
@@ -61,11 +63,23 @@ impl Host {
         lines.map(|line| line.trim().to_owned()).collect()
     }
 
-    /// The errors of the NVIDIA driver in the kernel log of the boot before, as far as this user may read it. A live
+    /// The errors of the NVIDIA driver in the kernel log of the previous boot, as far as this user may read it. A live
     /// host searches a journal, which takes a while.
     pub fn xids_of_boot_before(&self) -> Vec<Xid> {
-        const SEARCH: [&str; 10] =
-            ["journalctl", "-k", "-b", "-1", "-q", "--no-pager", "-g", "NVRM", "-n", "200"];
+        const SEARCH: [&str; 12] = [
+            "journalctl",
+            "-k",
+            "-b",
+            "-1",
+            "-q",
+            "--no-pager",
+            "-o",
+            "short-iso",
+            "-g",
+            "NVRM",
+            "-n",
+            "200",
+        ];
         if !self.is_recorded() {
             let output = self.command(&SEARCH).ok().flatten();
             return output.map(|output| xids(&output.text())).unwrap_or_default();
@@ -73,6 +87,19 @@ impl Host {
         let outputs = self.recorded_outputs("journalctl").into_iter();
         let of_boot = outputs.filter(|(line, _)| is_of_boot_before(line));
         of_boot.flat_map(|(_, output)| xids(&output.text())).collect()
+    }
+
+    /// How many seconds after this error the previous boot still wrote to its log, if lines tell their times.
+    pub fn seconds_to_end_of_boot_before(&self, xid: &Xid) -> Option<f64> {
+        const LAST: [&str; 9] = ["journalctl", "-b", "-1", "-q", "--no-pager", "-o", "short-iso", "-n", "1"];
+        let at = LogTime::of(&xid.line)?;
+        let until = |log: &str| at.until(log.lines().rev().find_map(LogTime::of)?);
+        if !self.is_recorded() {
+            return until(&self.command(&LAST).ok()??.text());
+        }
+        let outputs = self.recorded_outputs("journalctl").into_iter();
+        let of_boot = outputs.filter(|(line, _)| is_of_boot_before(line));
+        of_boot.filter_map(|(_, output)| until(&output.text())).reduce(f64::max)
     }
 
     /// The errors of the NVIDIA driver in the kernel log. A lost card is number 79, however it is
@@ -141,6 +168,13 @@ pub(crate) fn pci_address(text: &str) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The name of a device in /sys/bus/pci/devices: `0000:41:00.0`. NVML writes eight digits for the domain.
+pub(crate) fn pci_device(text: &str) -> Option<String> {
+    let function = text.trim().rsplit_once('.')?.1;
+    let is_one = function.len() == 1 && function.starts_with(|digit: char| digit.is_ascii_hexdigit());
+    is_one.then(|| Some(format!("{}.{function}", pci_address(text)?)))?
 }
 
 /// The PCI addresses in a line of a log, in their canonical form. A time, such as `08:10:58`, is none.
@@ -233,6 +267,9 @@ mod tests {
             assert_eq!(pci_address(text).as_deref(), Some("0000:01:00"), "{text}");
         }
         assert_eq!(pci_address("not an address"), None);
+        assert_eq!(pci_device("00000000:E1:00.0").as_deref(), Some("0000:e1:00.0"));
+        assert_eq!(pci_device("10000:e1:00.0").as_deref(), Some("10000:e1:00.0"));
+        assert_eq!(pci_device("0000:e1:00"), None);
     }
 
     #[test]
@@ -273,7 +310,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_log_is_read(log in "(NVRM|: |Xid|\\(PCI:|[0-9:.]|\\)|NVIDIA GPU |fallen off the bus|\\PC|\n){0,40}") {
-            let _ = (xids(&log), pci_addresses(&log).count(), is_of_boot_before(&log));
+            let _ = (xids(&log), pci_addresses(&log).count(), is_of_boot_before(&log), pci_device(&log));
         }
     }
 }

@@ -120,7 +120,8 @@ impl Host {
         if is_set("_CONDOR_JOB_AD") || is_set("_CONDOR_SCRATCH_DIR") {
             return Some(Job::Condor);
         }
-        if is_set("FLUX_JOB_ID") {
+        // In the script of `flux batch` and the shell of `flux alloc` only the number of the enclosing job is set.
+        if is_set("FLUX_JOB_ID") || is_set("FLUX_ENCLOSING_ID") {
             return Some(Job::Flux);
         }
         if is_set("OAR_JOB_ID") || is_set("OAR_JOBID") {
@@ -203,6 +204,7 @@ mod tests {
             (json!({ "JOB_ID": "7", "SGE_ROOT": "/opt/sge" }), Job::GridEngine),
             (json!({ "_CONDOR_SCRATCH_DIR": "/var/lib/condor/execute/dir_7" }), Job::Condor),
             (json!({ "FLUX_JOB_ID": "f7" }), Job::Flux),
+            (json!({ "FLUX_ENCLOSING_ID": "f7", "FLUX_URI": "local:///tmp/flux/local-0" }), Job::Flux),
             (json!({ "OAR_JOB_ID": "7" }), Job::Oar),
         ] {
             assert_eq!(host(env, json!({})).job(), Some(job));
