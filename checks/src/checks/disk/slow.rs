@@ -107,15 +107,14 @@ fn speed(host: &Host, folder: &str) -> Option<Slow> {
 /// Whether a file system is one that can be on several disks, of which the table of mounts names one.
 fn may_have_more_disks(host: &Host, folder: &str) -> bool {
     let table = host.text("/proc/self/mountinfo").ok().flatten().unwrap_or_default();
-    if !mounts::holding(&table, folder).is_some_and(|mount| mount.kind == "btrfs") {
+    if mounts::holding(&table, folder).is_none_or(|mount| mount.kind != "btrfs") {
         return false;
     }
     let Some(source) = mounts::source_of(&table, folder) else { return true };
     let name = source.rsplit('/').next().unwrap_or_default().to_owned();
     let all = host.folder("/sys/fs/btrfs").ok().flatten().unwrap_or_default();
-    let devices = all.iter().filter_map(|id| host.folder(&format!("/sys/fs/btrfs/{id}/devices")).ok()?);
-    let is_only = |devices: Vec<String>| devices.len() == 1 && devices.contains(&name);
-    !devices.map(is_only).any(|is_only| is_only)
+    let mut devices = all.iter().filter_map(|id| host.folder(&format!("/sys/fs/btrfs/{id}/devices")).ok()?);
+    !devices.any(|devices| devices.len() == 1 && devices.contains(&name))
 }
 
 /// Whether a disk is one itself, and not what a controller makes of several.

@@ -10,6 +10,7 @@ mod foreign;
 mod glibc;
 mod incomplete;
 mod kernels;
+mod left_out;
 pub(super) mod libcuda;
 mod libstdcxx;
 mod libtorch;

@@ -3,7 +3,7 @@
 
 use yolo_base::env::LD_LIBRARY_PATH;
 
-use super::libstdcxx::{without, without_preloaded};
+use super::left_out::{without, without_preloaded};
 use crate::facts::{Host, Version, Via};
 use crate::finding::Finding;
 use crate::foreign_library;
@@ -14,6 +14,7 @@ const LIBRARIES: [(&str, &str, &str, Option<&str>); 2] = [
     ("libgomp.so.1", "OpenMP runtime (libgomp)", "GOMP", Some("4.0")),
     ("libgcc_s.so.1", "support library of the compiler (libgcc)", "GCC", None),
 ];
+
 pub(super) fn finding(host: &Host) -> Option<Finding> {
     LIBRARIES.iter().find_map(|(name, what, kind, least)| {
         let (variable, path) = put_first(host, name)?;

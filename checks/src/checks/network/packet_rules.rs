@@ -86,7 +86,6 @@ impl Chains {
 
     /// What refuses some packets only, or those that another chain did not send back, is not counted: a rule that is not
     /// understood may have let in the other machines before.
-
     fn fate(&self, chain: &str, peers: &Peers, accepted: &mut BTreeSet<u32>, depth: usize) -> Fate {
         let Some(chain) = self.0.get(chain).filter(|_| depth > 0) else { return Fate::Undecided };
         let is_certain =

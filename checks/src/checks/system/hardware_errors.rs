@@ -64,7 +64,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
             _ => {}
         }
     }
-    let (counted_ue, counted, controller) = counts(host);
+    let Counted { uncorrected: counted_ue, corrected: counted, controller } = counts(host);
     let uncorrected = uncorrected.into_values().max().unwrap_or(0_u64);
     let since_start = host.days_up();
     let counted = counted.into_iter().map(|(count, days)| (count, days.unwrap_or(since_start)));
@@ -198,10 +198,18 @@ fn is_of_memory_or_cpu(host: &Host, line: &str) -> bool {
     section.is_some_and(|section| section.contains("memory") || section.contains("processor"))
 }
 
-/// Uncorrected errors that the kernel has counted, the corrected ones of each controller and in how many days, if that
-/// is known, and the file that has most of them.
-fn counts(host: &Host) -> (u64, Vec<(u64, Option<u64>)>, Option<String>) {
-    let (mut ue, mut ce, mut most) = (0, Vec::new(), None);
+/// Errors that the kernel has counted.
+#[derive(Default)]
+struct Counted {
+    uncorrected: u64,
+    /// The corrected ones of each controller that has many, and in how many days, if that is known.
+    corrected: Vec<(u64, Option<u64>)>,
+    /// A controller that has some, with its counts.
+    controller: Option<String>,
+}
+
+fn counts(host: &Host) -> Counted {
+    let mut counted = Counted::default();
     for name in
         host.folder(EDAC).ok().flatten().unwrap_or_default().iter().filter(|name| name.starts_with("mc"))
     {
@@ -211,14 +219,16 @@ fn counts(host: &Host) -> (u64, Vec<(u64, Option<u64>)>, Option<String>) {
         };
         let (of_ue, of_ce) = (count("ue_count").unwrap_or(0), count("ce_count").unwrap_or(0));
         if of_ue > 0 || of_ce >= MANY {
-            most = Some(format!("{EDAC}/{name}: ue_count {of_ue}, ce_count {of_ce}"));
+            counted.controller = Some(format!("{EDAC}/{name}: ue_count {of_ue}, ce_count {of_ce}"));
         }
-        ue += of_ue;
+        counted.uncorrected += of_ue;
         if of_ce >= MANY {
-            ce.push((of_ce, count("seconds_since_reset").map(|seconds| seconds.div_ceil(86_400).max(1))));
+            counted
+                .corrected
+                .push((of_ce, count("seconds_since_reset").map(|seconds| seconds.div_ceil(86_400).max(1))));
         }
     }
-    (ue, ce, most)
+    counted
 }
 
 #[cfg(test)]
