@@ -111,7 +111,7 @@ fn a_run_that_is_killed_again_and_again_ends_as_if_it_never_was() {
             .collect();
         died += assert_ends_as_if_never_killed(&user, &format!("cut{seed}"), "", 2, &kills);
     }
-    assert!(died >= 1, "only {died} of 10 kills hit");
+    assert!(died >= 1, "no kill hit");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_run_that_is_killed_while_it_finishes_ends_as_if_it_never_was() {
         kill("stripping the checkpoints", 2),
     ];
     let died = assert_ends_as_if_never_killed(&user, "cut", "", 2, &kills);
-    assert!(died >= 1, "only {died} of 5 kills hit");
+    assert!(died >= 1, "no kill hit");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn two_ranks_of_which_one_is_killed_end_as_if_it_never_was() {
         })
         .collect();
     let died = assert_ends_as_if_never_killed(&user, "cut", options, 1, &kills);
-    assert!(died >= 1, "only {died} of 4 kills hit");
+    assert!(died >= 1, "no kill hit");
 }
 
 #[test]
@@ -184,5 +184,5 @@ fn a_run_with_image_weights_and_quad_that_is_killed_ends_as_if_it_never_was() {
         milliseconds,
     });
     let died = assert_ends_as_if_never_killed(&user, "cut", options, 2, &kills);
-    assert!(died >= 1, "only {died} of 2 kills hit");
+    assert!(died >= 1, "no kill hit");
 }

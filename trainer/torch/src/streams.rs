@@ -47,7 +47,7 @@ pub(crate) struct Event(pub(crate) NonNull<ffi::Event>);
 // and free it.
 unsafe impl Send for Event {}
 // SAFETY: the event is recorded before there is a reference to this value. After that only const functions of the C++ object
-// are called, query and synchronize, and CUDA allows both from several threads at once.
+// are called, which ask for the event or wait for it, and CUDA allows that from several threads at once.
 unsafe impl Sync for Event {}
 
 impl CopyStream {

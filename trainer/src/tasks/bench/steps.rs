@@ -22,7 +22,8 @@ use crate::training::{self, FastestAlgorithms};
 
 /// Steps before a measurement, in which libraries initialize and memory is allocated.
 const WARM_UP: usize = 3;
-/// Batches that the loader has made before the first step, at most: they would be counted, and took no time.
+/// Batches that the loader has made before the first step, at most. On a GPU, so many steps come before a measurement, so that
+/// fewer of them are counted; a loader that is slower than the steps has made some more meanwhile.
 const MADE_BEFORE: usize = 4;
 /// The fewest steps whose phases are measured.
 const PHASE_STEPS: usize = 3;
@@ -98,8 +99,9 @@ impl Steps {
         workers: usize,
     ) -> Result<Measurement, TrainError> {
         let (rate, host_waits) = self.with_files(stream, |steps, feed| steps.rate(feed))?;
-        // Each phase is timed alone, that of the copy too.
+        // Each phase is timed alone, that of the copy too. The loader was halted and makes its first batch anew.
         let recycler = stream.recycler();
+        recycler.give(stream.batch()?.pixels);
         let phases = copied_in_turn(self.device, std::iter::repeat_with(|| stream.batch()), |ahead| {
             self.phases(&mut Feed::Files(ahead, recycler))
         })?;
@@ -158,10 +160,14 @@ impl Steps {
         work: impl FnOnce(&mut Self, &mut Feed<'_, '_>) -> Result<T, TrainError>,
     ) -> Result<T, TrainError> {
         let recycler = stream.recycler();
-        let halt = stream.halt();
-        copied_ahead(self.device, &halt, std::iter::repeat_with(|| stream.batch()), |ahead| {
-            work(self, &mut Feed::Files(ahead, recycler))
-        })
+        let (device, halt, has_threads) = (self.device, stream.halt(), stream.has_threads());
+        let batches = std::iter::repeat_with(|| stream.batch());
+        let work = |ahead: &mut Ahead<'_>| work(self, &mut Feed::Files(ahead, recycler));
+        // As training does.
+        match has_threads {
+            true => copied_ahead(device, &halt, batches, work),
+            false => copied_in_turn(device, batches, work),
+        }
     }
 
     /// As [`Self::on_files_together`], on one batch of this many images on each device.
@@ -241,7 +247,8 @@ impl Steps {
         // Each step of the warm-up updates the weights, so that the optimizer allocates its memory.
         self.settings.accumulate = 1;
         let mut meter = training::Meter::default();
-        let ready = if let Feed::Files(..) = feed { MADE_BEFORE + MOST_AHEAD } else { 0 };
+        let is_ahead = matches!(feed, Feed::Files(..)) && self.device.is_cuda();
+        let ready = if is_ahead { MADE_BEFORE + MOST_AHEAD } else { 0 };
         for step in 0..WARM_UP.max(ready) {
             if step == WARM_UP {
                 self.settings = steady;

@@ -55,6 +55,11 @@ impl Stream {
         self.recycler.clone()
     }
 
+    /// Whether the loader has threads.
+    pub(super) fn has_threads(&self) -> bool {
+        self.loader.has_threads()
+    }
+
     /// Ends the making of batches while they are in use elsewhere.
     pub(super) fn halt(&self) -> Halt {
         self.loader.halt()
