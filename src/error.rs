@@ -33,7 +33,12 @@ pub(crate) enum CommandError {
     InWsl(#[from] InWslError),
     /// WSL does not start, and it is known why.
     #[error("{error}\n{finding}")]
-    NoWsl { error: Box<InWslError>, finding: String },
+    NoWsl {
+        error: Box<InWslError>,
+        finding: String,
+        /// The name of the finding.
+        id: &'static str,
+    },
     #[error(transparent)]
     Dirs(#[from] YoloDirsError),
     #[error(transparent)]
@@ -96,7 +101,7 @@ impl Hint for CommandError {
             Self::Wsl(error) => error.hint(),
             Self::Undo(error) => error.hint(),
             Self::InWsl(error) => error.hint(),
-            Self::NoWsl { .. } => Some("`yolo doctor --explain ID` explains a finding".into()),
+            Self::NoWsl { id, .. } => Some(format!("`yolo doctor --explain {id}` explains it").into()),
             Self::Data(error) => error.hint(),
             Self::Launch(error) => error.hint(),
             Self::Doctor(error) | Self::OfRank { error, .. } => error.hint(),

@@ -86,22 +86,22 @@ fn examine(
         printer.say(format_args!("recorded in {}", file.display()));
     }
     join(&mut report, inside.as_ref(), &selection);
-    let show = |report: &Report<'_>, fixed| {
+    let show = |report: &Report<'_>, inside: Option<&Inside>, fixed| {
         let is_json = args.json;
         printer.result(if is_json {
-            json::render(report, fixed, inside.as_ref())
+            json::render(report, fixed, inside)
         } else {
-            text::render(report, inside.as_ref(), args.verbose)
+            text::render(report, inside, args.verbose)
         });
     };
     if !args.fix {
-        show(&report, None);
+        show(&report, inside.as_ref(), None);
         return Ok(exit_status(&report, inside.as_ref()));
     }
     let dirs = YoloDirs::from_env()?;
     let fixed = fix::fix(&report, args, &dirs, printer)?;
     if !fixed.has_changed {
-        show(&report, Some(fixed.steps));
+        show(&report, inside.as_ref(), Some(fixed.steps));
         return Ok(exit_status(&report, inside.as_ref()));
     }
     // The checks run again on fresh facts, so that the report shows whether the changes helped.
@@ -109,8 +109,13 @@ fn examine(
     let host = machine::this_host(&dirs);
     let mut report = Report::of(&host, &intent, &selection);
     fix::mark_applied(&mut report, &dirs);
+    // WSL may start now that it is repaired.
+    let inside = match inside {
+        Some(before) if before.said().is_some() => wsl.map(|wsl| Inside::ask(wsl, args)),
+        inside => inside,
+    };
     join(&mut report, inside.as_ref(), &selection);
-    show(&report, Some(fixed.steps));
+    show(&report, inside.as_ref(), Some(fixed.steps));
     Ok(exit_status(&report, inside.as_ref()))
 }
 

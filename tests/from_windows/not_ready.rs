@@ -116,8 +116,10 @@ fn why_wsl_does_not_start_is_a_finding_with_its_remedy() {
             let pc = Pc::answering(&[list(), failing("-d Ubuntu --exec /opt/yolo/yolo", &text, utf16, -1)]);
             let parts =
                 [r"Ubuntu cannot start: its disk (D:\wsl\ext4.vhdx) does not exist", "[wsl.disk-missing]"];
-            pc.run(&["train"])
-                .failed_with(1, &["cannot run yolo in Ubuntu", parts[0], parts[1], "--explain ID"]);
+            pc.run(&["train"]).failed_with(
+                1,
+                &["cannot run yolo in Ubuntu", parts[0], parts[1], "--explain wsl.disk-missing"],
+            );
             let output = pc.run(&["doctor", "--distribution", "Ubuntu"]);
             for part in parts {
                 assert!(output.stdout.contains(part), "{}: {}", language.name, output.stdout);
