@@ -19,7 +19,7 @@ use crate::status::Status;
 pub(super) static CHECK: Check =
     Check { question: "Do the drives of the run answer?", reports: &["disk.io-error"], preflight: true, run };
 
-/// With what the words of a question begin that was given up.
+/// How the reason begins when a question was given up for lack of an answer.
 const NO_ANSWER: &str = "no answer within ";
 /// Programs whose complaints about a path a recording may have.
 const LISTED_BY: [&str; 4] = ["ls", "df", "stat", "mountpoint"];

@@ -35,7 +35,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if state.is_none_or(|state| state.trim() != "inactive") {
         return Ok(Vec::new());
     }
-    // Somebody stopped it for now, as the advice about a power limit says.
+    // A service that is enabled but does not run was stopped until the next restart, as the advice about a power limit says.
     let enabled = host.command(&["systemctl", "is-enabled", SERVICE]).ok().flatten();
     if enabled.is_some_and(|output| output.text().trim() == "enabled") {
         return Ok(Vec::new());
