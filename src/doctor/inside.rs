@@ -9,7 +9,7 @@ use yolo_base::{Hint as _, exit};
 use yolo_checks::{Area, Finding, Remedy, Status, entry};
 
 use crate::cli::DoctorArgs;
-use crate::in_wsl::{InWslError, Wsl};
+use crate::in_wsl::{InWslError, Said, Wsl};
 
 /// What does not concern Windows once WSL is set up: libtorch is installed there, and runs go there.
 pub(super) const SETTLED: [&str; 4] =
@@ -22,8 +22,8 @@ pub(super) struct Inside {
     pub(super) distribution: Option<String>,
     /// Its report, or why there is none and what to do.
     answer: Result<Value, (String, Option<String>)>,
-    /// The command of `wsl.exe` that failed, and what it wrote.
-    said: Option<(String, String)>,
+    /// The command of `wsl.exe` that failed.
+    said: Option<Said>,
 }
 
 impl Inside {
@@ -32,7 +32,7 @@ impl Inside {
         let refused = |error: &InWslError, distribution| Self {
             distribution,
             answer: Err((error.to_string(), error.hint().map(|hint| hint.into_owned()))),
-            said: error.said().map(|(command, output)| (command.to_owned(), output.to_owned())),
+            said: error.said(),
         };
         let wsl = match wsl {
             Ok(wsl) => wsl,
@@ -52,9 +52,8 @@ impl Inside {
     }
 
     /// The command of `wsl.exe` that failed, and what it wrote.
-    pub(super) fn said(&self) -> Option<(&str, &str)> {
-        let (command, output) = self.said.as_ref()?;
-        Some((command, output))
+    pub(super) fn said(&self) -> Option<&Said> {
+        self.said.as_ref()
     }
 
     /// Why the doctor in WSL did not answer.

@@ -78,8 +78,8 @@ fn examine(
         fix::mark_applied(&mut report, &dirs);
     }
     let inside = wsl.filter(|_| !host.is_recorded()).map(|wsl| Inside::ask(wsl, args));
-    if let Some((command, output)) = inside.as_ref().and_then(Inside::said) {
-        host.hear(command, 1, output);
+    if let Some(said) = inside.as_ref().and_then(Inside::said) {
+        host.hear(&said.command, said.status, &said.output);
     }
     if let Some(file) = &args.record {
         record(&host, &intent, file)?;
@@ -126,7 +126,7 @@ fn join(report: &mut Report<'_>, inside: Option<&Inside>, selection: &Selection)
         report.leave_out(&inside::SETTLED);
     }
     let said = inside.said();
-    let failure = said.and_then(|(command, output)| yolo_checks::wsl_failure(report.host, command, output));
+    let failure = said.and_then(|said| yolo_checks::wsl_failure(report.host, &said.command, &said.output));
     if let Some(finding) = failure.filter(|finding| selection.wants(finding.id)) {
         report.put(finding);
     }

@@ -9,8 +9,9 @@ use crate::machine;
 
 /// The error, with the finding if what `wsl.exe` wrote names one. What `yolo setup --wsl` repairs needs no other remedy.
 pub(crate) fn with_finding(error: InWslError, dirs: &YoloDirs) -> CommandError {
-    let Some((command, output)) = error.said().filter(|_| !error.is_for_setup()) else { return error.into() };
-    let Some(finding) = yolo_checks::wsl_failure(&machine::this_host(dirs), command, output) else {
+    let Some(said) = error.said().filter(|_| !error.is_for_setup()) else { return error.into() };
+    let Some(finding) = yolo_checks::wsl_failure(&machine::this_host(dirs), &said.command, &said.output)
+    else {
         return error.into();
     };
     let mut shown = String::new();

@@ -40,6 +40,8 @@ pub(crate) enum InWslError {
         /// The command of `wsl.exe` that wrote this.
         command: String,
         output: String,
+        /// The exit status of that command, if it has one.
+        status: Option<i32>,
     },
     /// WSL does not answer.
     #[error("WSL did not answer within {}", format::duration(.limit.as_secs_f64()))]
@@ -74,11 +76,21 @@ pub(crate) enum InWslError {
     NotWindows(String),
 }
 
+/// A command of `wsl.exe` that failed.
+#[derive(Debug, Clone)]
+pub(crate) struct Said {
+    pub(crate) command: String,
+    pub(crate) output: String,
+    pub(crate) status: Option<i32>,
+}
+
 impl InWslError {
     /// The command of `wsl.exe` that failed, and what it wrote.
-    pub(crate) fn said(&self) -> Option<(&str, &str)> {
+    pub(crate) fn said(&self) -> Option<Said> {
         match self {
-            Self::Trouble { command, output, .. } => Some((command, output)),
+            Self::Trouble { command, output, status, .. } => {
+                Some(Said { command: command.clone(), output: output.clone(), status: *status })
+            }
             _ => None,
         }
     }

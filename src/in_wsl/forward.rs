@@ -149,6 +149,7 @@ impl Wsl {
         let output = format!("{stdout}\n{stderr}");
         let command = format!("wsl.exe -d {distribution} --exec {PROGRAM}");
         let found = trouble(&output);
+        let status = ended.code();
         match found {
             Some(Trouble::NotInstalled) => return InWslError::NotInstalled,
             Some(Trouble::NoDistribution) => {
@@ -156,7 +157,7 @@ impl Wsl {
                 let others = known.map(|one| one.name).collect();
                 return InWslError::NoSuchDistribution { name: distribution, others };
             }
-            Some(_) => return InWslError::Trouble { distribution, trouble: found, command, output },
+            Some(_) => return InWslError::Trouble { distribution, trouble: found, command, output, status },
             None => {}
         }
         // Linux's own words, which WSL does not translate.
@@ -170,7 +171,7 @@ impl Wsl {
         if output.trim().is_empty() {
             return self.ended(ended, None, trains);
         }
-        InWslError::Trouble { distribution, trouble: None, command, output }
+        InWslError::Trouble { distribution, trouble: None, command, output, status }
     }
 }
 
@@ -218,6 +219,7 @@ fn listed(exe: &WslExe) -> Result<Vec<yolo_checks::wsl::exe_output::Distribution
             trouble: Some(trouble),
             command: "wsl.exe -l -v".to_owned(),
             output: format!("{stdout}\n{stderr}"),
+            status: answer.status.code(),
         }),
     }
 }

@@ -15,7 +15,7 @@ mod registry;
 mod status;
 mod windows;
 
-pub(crate) use error::InWslError;
+pub(crate) use error::{InWslError, Said};
 pub(crate) use explorer::{SPACE_OF_PATH, for_explorer, for_explorer_to_wrap};
 pub(crate) use forward::{Wsl, arguments_of_this_process};
 pub(crate) use prompt::Prompt;

@@ -138,10 +138,22 @@ pub(super) const ROWS: &[Entry] = &[
         id: "libraries.foreign-libstdcxx",
         area: Area::Libraries,
         status: Status::Warning,
-        title: "An older C++ library or OpenMP runtime comes first",
-        cause: "libtorch and yolo load the C++ library, the OpenMP runtime (libgomp) and libgcc that the loader finds \
-                first; an older one lacks versions of symbols that they need (`GLIBCXX_3.4.30 not found`, `GOMP_4.0 \
-                not found`)",
+        title: "An older C++ library comes first",
+        cause: "libtorch and yolo load the C++ library that the loader finds first; an older one lacks versions of symbols that \
+                they need (`GLIBCXX_3.4.30 not found`)",
+        remedy: Some(
+            "remove that folder or file from the variable, also where a profile such as ~/.bashrc sets it",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "libraries.old-runtime",
+        area: Area::Libraries,
+        status: Status::Error,
+        title: "An old OpenMP runtime or libgcc comes first",
+        cause: "libtorch and yolo load the OpenMP runtime (libgomp) and libgcc that the loader finds first; an old one lacks \
+                versions of symbols that they need (`GOMP_4.0 not found`)",
         remedy: Some(
             "remove that folder or file from the variable, also where a profile such as ~/.bashrc sets it",
         ),

@@ -226,7 +226,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::System,
         status: Status::Warning,
         title: "The machine went off without shutting down",
-        cause: "a machine that switches off under load has no time to write why: mostly its power supply cannot deliver \
+        cause: "a machine that switches off under load has no time to write why: usually its power supply cannot deliver \
                 the short peaks of the GPU, or a plug of the card is loose; heat and power cuts do the same",
         remedy: Some(
             "lower the power limit of the GPU (`nvidia-smi -q -d POWER` names the range that a card allows), or its highest clock \

@@ -434,8 +434,13 @@ impl Host {
     }
 
     /// Keeps what a command printed that was run for another purpose than this fact, so that a recording has it.
-    pub fn hear(&self, command: &str, exit: i64, text: &str) {
-        self.remember(Question::row(Section::Commands, command), json!({ "exit": exit, "stdout": text }));
+    ///
+    /// Invariant: the command was run on this machine, and ended with this status and this text.
+    pub fn hear(&self, command: &str, exit: Option<i32>, text: &str) {
+        self.remember(
+            Question::row(Section::Commands, command),
+            json!({ "exit": exit.unwrap_or(-1), "stdout": text }),
+        );
     }
 
     /// All recorded outputs, each with its command line. Empty on a live host.

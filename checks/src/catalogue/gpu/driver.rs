@@ -196,10 +196,10 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.uvm-missing",
         area: Area::Gpu,
         status: Status::Error,
-        title: "CUDA's device file is missing",
-        cause: "nvidia-smi only needs /dev/nvidiactl, but CUDA also needs /dev/nvidia-uvm; without it, \
+        title: "Device files of the NVIDIA driver are missing",
+        cause: "nvidia-smi only needs /dev/nvidiactl and a file for each card, but CUDA also needs /dev/nvidia-uvm; without it, \
                 programs fail with `CUDA unknown error`",
-        remedy: Some("install nvidia-modprobe, which creates the file, and create it now"),
+        remedy: Some("install nvidia-modprobe, which creates these files, and create them now"),
         fix: None,
         detects: &["uvm-device-missing"],
     },

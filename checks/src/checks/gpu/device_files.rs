@@ -83,8 +83,31 @@ fn never_made(host: &Host) -> Finding {
              then finds the driver \"not loaded\"",
         )
         .remedy("install nvidia-modprobe, with which programs make the device files, and make them now");
-    let finding = modprobe_package(host).into_iter().fold(finding, Finding::command);
-    finding.command("sudo nvidia-modprobe -c=0 -u")
+    if host.family() == Some(Family::NixOs) {
+        let finding = finding
+            .remedy(
+                "let the rules of NixOS make the files: set `services.xserver.videoDrivers = [ \"nvidia\" ];` in configuration.nix, \
+                 also without a graphical system, apply it, and restart",
+            )
+            .command("sudo nixos-rebuild switch");
+        return restart(host, finding);
+    }
+    let package = modprobe_package(host);
+    // Arch has the program in the package of nvidia-smi.
+    if package.is_none() && host.family() != Some(Family::Arch) {
+        // As root, the driver's libraries make the files themselves.
+        return finding
+            .remedy(
+                "have root start nvidia-smi, which makes the files, now and whenever the machine starts; it makes all but CUDA's, \
+                 for which root also loads the module nvidia-uvm and starts a CUDA program once",
+            )
+            .command("sudo nvidia-smi")
+            .command("sudo modprobe nvidia-uvm");
+    }
+    let cards = host.folder("/proc/driver/nvidia/gpus").ok().flatten().map_or(1, |cards| cards.len().max(1));
+    let files: Vec<String> = (0..cards).map(|card| format!("-c={card}")).collect();
+    let finding = package.into_iter().fold(finding, Finding::command);
+    finding.command(format!("sudo nvidia-modprobe {} -u", files.join(" ")))
 }
 
 /// The command that installs the setuid program with which CUDA makes its device files.

@@ -4,7 +4,7 @@
 use super::lost::{LOCKED, meaning};
 use super::run_gpus::of_others;
 use super::{is_native_linux, is_of_laptop, label};
-use crate::checks::system::unclean_restart::{RECENT, is_suspected, sparing_commands};
+use crate::checks::system::unclean_restart::{is_recent, is_suspected, sparing_commands};
 use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, Xid, pci_address};
 use crate::finding::Finding;
@@ -31,10 +31,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if !is_native_linux(host) || intent.cpu || host.is_container() {
         return Ok(Vec::new());
     }
-    let age = host.boot_time().ok().and_then(|started| host.time().ok()?.checked_sub(started));
+    if !is_recent(host) {
+        return Ok(Vec::new());
+    }
     // Without a sign, a live machine is not asked: its journal can be large.
-    let is_asked = host.is_recorded() || host.nvml_state().is_ok() && is_suspected(host, intent);
-    if !is_asked || age.is_some_and(|age| age > RECENT) {
+    if !host.is_recorded() && (host.nvml_state().is_err() || !is_suspected(host, intent)) {
         return Ok(Vec::new());
     }
     let staying = |xids: &[Xid]| xids.iter().rev().find_map(|xid| Some((xid.clone(), meaning(xid, false)?)));

@@ -16,7 +16,7 @@ const NAME: &str = "libstdc++.so.6";
 
 pub(super) static CHECK: Check = Check {
     question: "Does the loader find the system's own C++ and OpenMP libraries?",
-    reports: &["libraries.foreign-libstdcxx"],
+    reports: &["libraries.foreign-libstdcxx", "libraries.old-runtime"],
     preflight: true,
     run,
 };

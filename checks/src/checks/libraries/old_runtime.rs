@@ -30,7 +30,7 @@ pub(super) fn finding(host: &Host) -> Option<Finding> {
         let title = format!("{variable} puts an old {what} first, which lacks {kind}_{needed}: {path}");
         // That the loader takes it is certain if it has said so.
         let status = if own.is_none() { Status::Error } else { Status::Warning };
-        let mut finding = Finding::new("libraries.foreign-libstdcxx", title).status(status).because(format!(
+        let mut finding = Finding::new("libraries.old-runtime", title).status(status).because(format!(
             "the loader takes the library that it finds first, and libtorch or a library beside it needs {kind}_{needed}; it fails with \
              `{name}: version `{kind}_{needed}' not found`"
         ));

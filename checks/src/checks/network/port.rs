@@ -85,7 +85,10 @@ fn taken(host: &Host, intent: &Intent, port: u16) -> Result<Option<Finding>, cra
             .remedy(format!("use another port{other}; or stop that process if it is not needed"))
             .command(format!("ps -o pid,ppid,etime,args -p {pid}")),
         _ => finding
-            .remedy(format!("use another port{other}, or ask the owner of that process to stop it"))
+            .remedy(format!("use another port{other}"))
+            .machine_remedy(
+                "if it must be this one, find the process that has it, and stop it if nobody needs it",
+            )
             .command(format!("sudo ss -ltnp 'sport = :{port}'")),
     }))
 }

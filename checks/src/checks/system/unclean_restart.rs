@@ -1,4 +1,4 @@
-//! Whether the machine went off without shutting down before this start. Under the load of a GPU that is mostly its
+//! Whether the machine went off without shutting down before this start. Under the load of a GPU that is usually its
 //! power supply: no log has a reason, so that the missing end is the only sign. The table of logins has one line for
 //! each start and each orderly end; the kernel repairs file systems that were not unmounted.
 
@@ -33,9 +33,13 @@ const REASONS: [&str; 6] =
 /// The command for the table of logins, of which the newest lines are enough.
 const LAST: [&str; 7] = ["last", "-x", "-F", "-n", "20", "reboot", "shutdown"];
 /// A start that is longer ago says little about the next run, in seconds.
-pub(in crate::checks) const RECENT: u64 = 14 * 86_400;
+const RECENT: u64 = 14 * 86_400;
 /// How long before the start the last checkpoint of an interrupted run may be, in seconds.
 const OF_A_RUN: u64 = 86_400;
+/// The error of the NVIDIA driver for a card that is gone.
+const FALLEN_OFF: u32 = 79;
+/// At most so many runs are looked at, those with the highest numbers first.
+const MOST_RUNS: usize = 20;
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     // A virtual machine, a container or a job is ended by what surrounds it.
@@ -43,18 +47,22 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if host.os()? != "linux" || !is_machine {
         return Ok(Vec::new());
     }
+    // First, because the folder of the runs may be on a slow file server.
+    if !is_recent(host) {
+        return Ok(Vec::new());
+    }
     let mut signs = host.kernel_lines(&SIGNS);
     signs.retain(|line| {
         !line.contains("Previous system reset") || REASONS.iter().any(|one| line.contains(one))
     });
-    let started = host.boot_time().ok();
-    let interrupted = started.and_then(|started| interrupted_run(host, started));
-    // A live machine that repaired nothing, and on which no run ended, is not asked further.
+    let interrupted = host.boot_time().ok().and_then(|started| interrupted_run(host, started));
+    // A live machine that repaired nothing, and on which no run wrote a checkpoint in the day before this start, is not
+    // asked further.
     if !host.is_recorded() && signs.is_empty() && interrupted.is_none() && intent.resume.is_none() {
         return Ok(Vec::new());
     }
-    let age = started.and_then(|started| host.time().ok()?.checked_sub(started));
-    if age.is_some_and(|age| age > RECENT) {
+    // A card that fell off the bus has another finding, with the same remedies.
+    if !intent.cpu && host.xids_of_boot_before().iter().any(|xid| xid.number == FALLEN_OFF) {
         return Ok(Vec::new());
     }
     let ends = table(host).map(|(text, is_full)| unclean(&text, is_full)).unwrap_or_default();
@@ -114,6 +122,12 @@ pub(in crate::checks) fn sparing_commands(host: &Host) -> Vec<String> {
         }
         _ => limits.iter().map(|(index, watts)| format!("sudo nvidia-smi -i {index} -pl {watts}")).collect(),
     }
+}
+
+/// Whether this start is recent enough to say something about the next run. One whose time is unknown counts.
+pub(in crate::checks) fn is_recent(host: &Host) -> bool {
+    let age = host.boot_time().ok().and_then(|started| host.time().ok()?.checked_sub(started));
+    age.is_none_or(|age| age <= RECENT)
 }
 
 /// Whether this start has a sign that the boot before did not end in order: a repaired file system, or a run that was
@@ -208,8 +222,11 @@ fn cut_journal(host: &Host) -> Option<String> {
 /// The checkpoint of a run that wrote it shortly before the machine started again.
 fn interrupted_run(host: &Host, started: u64) -> Option<String> {
     let runs = join(&host.places().ok()?.working?, "runs/train");
-    let names = host.folder(&runs).ok()??;
-    let files = names.iter().map(|name| join(&runs, &format!("{name}/weights/last.pt")));
+    let mut names = host.folder(&runs).ok()??;
+    // exp9 was written before exp10.
+    names.sort_by(|one, other| (one.len(), one).cmp(&(other.len(), other)));
+    let names = names.iter().rev().take(MOST_RUNS);
+    let files = names.map(|name| join(&runs, &format!("{name}/weights/last.pt")));
     let is_before = |file: &String| {
         let changed = host.stat(file).ok().flatten().and_then(|stat| stat.modified);
         changed.is_some_and(|changed| changed < started && started - changed < OF_A_RUN)
