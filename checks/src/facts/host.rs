@@ -9,26 +9,23 @@ use std::time::Duration;
 
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 use yolo_base::env::WSLENV;
 use yolo_base::wsl_variables::reaches_wsl;
 
 use super::answer::{
-    self, Fact, FileSystem, Interface, KnownPaths, Library, Listener, Output, Process, Stat, System, Unknown,
-    User, decode,
+    self, Fact, FileSystem, Interface, KnownPaths, Library, Listener, Process, Stat, System, Unknown, User,
+    decode,
 };
 use super::live::{Live, WslExe};
 use super::question::{Question, Section};
-
-/// How long a command may take unless the check says otherwise.
-const COMMAND_BUDGET: Duration = Duration::from_secs(2);
 
 type Cell = Arc<OnceLock<Value>>;
 
 /// The facts of one machine, asked when they are needed.
 #[derive(Debug)]
 pub struct Host {
-    asked: Mutex<BTreeMap<Question, Cell>>,
+    pub(super) asked: Mutex<BTreeMap<Question, Cell>>,
     /// Answers questions that are not in `asked`; a recorded host has none.
     live: Option<Live>,
     /// Whether there is an environment: then a variable that it omits is unset.
@@ -121,7 +118,7 @@ impl Host {
             .collect()
     }
 
-    fn remember(&self, question: Question, answer: Value) {
+    pub(super) fn remember(&self, question: Question, answer: Value) {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.insert(question, Arc::new(OnceLock::from(answer)));
     }
@@ -199,7 +196,7 @@ impl Host {
         self.read_within(question, None, read)
     }
 
-    fn read_within<T>(
+    pub(super) fn read_within<T>(
         &self,
         question: Question,
         budget: Option<Duration>,
@@ -408,57 +405,6 @@ impl Host {
             }
         }
         self.env(name)
-    }
-
-    /// The output of a command, which gets two seconds; `None` if there is no such program.
-    pub fn command(&self, arguments: &[&str]) -> Fact<Option<Output>> {
-        self.command_within(arguments, COMMAND_BUDGET)
-    }
-
-    /// The output of a command that gets this long.
-    pub fn command_within(&self, arguments: &[&str], budget: Duration) -> Fact<Option<Output>> {
-        let line = super::live::command::line(arguments);
-        self.read_within(Question::row(Section::Commands, line), Some(budget), answer::output)
-    }
-
-    /// The recorded outputs of a program with any arguments, also after `sudo` or with a path, each
-    /// with its command line. Empty on a live host.
-    pub(crate) fn recorded_outputs(&self, program: &str) -> Vec<(String, Output)> {
-        let of_program = |line: &str| {
-            let mut words = line.split_whitespace();
-            let first = words.find(|word| *word != "sudo").unwrap_or_default();
-            let name = first.rsplit(['/', '\\']).next().unwrap_or_default();
-            name.trim_end_matches(".exe") == program
-        };
-        self.recorded_commands().into_iter().filter(|(line, _)| of_program(line)).collect()
-    }
-
-    /// Keeps what a command printed that was run for another purpose than this fact, so that a recording has it.
-    ///
-    /// Invariant: the command was run on this machine, and ended with this status and this text.
-    pub fn hear(&self, command: &str, exit: Option<i32>, text: &str) {
-        self.remember(
-            Question::row(Section::Commands, command),
-            json!({ "exit": exit.unwrap_or(-1), "stdout": text }),
-        );
-    }
-
-    /// All recorded outputs, each with its command line. Empty on a live host.
-    pub(crate) fn recorded_commands(&self) -> Vec<(String, Output)> {
-        if !self.is_recorded() {
-            return Vec::new();
-        }
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let commands = asked.iter().filter(|(question, _)| question.section == Section::Commands);
-        commands
-            .filter_map(|(question, cell)| Some((question.name.clone(), answer::output(cell.get()?)?)))
-            .collect()
-    }
-
-    /// The recorded output of a program with any arguments, for facts that a live host is asked for
-    /// in another way.
-    pub(crate) fn recorded_output(&self, program: &str) -> Option<String> {
-        self.recorded_outputs(program).first().map(|(_, output)| output.all_text())
     }
 
     /// The places where the loader finds a shared library for `yolo-trainer`, in its order: it takes

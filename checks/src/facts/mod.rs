@@ -4,6 +4,7 @@
 //! the reason, and the check that needs it is skipped for that reason.
 
 mod answer;
+mod commands;
 mod host;
 mod live;
 mod question;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::sources::{self, Picture, Sources};
+use super::source_names::{Picture, Sources};
+use super::sources;
 use super::val::{connection, half_on_cpu};
 use super::video::Video;
 use super::{PlanContext, Planning, Ranks, Task, folder, image_size, weights};
