@@ -28,14 +28,13 @@ pub(crate) fn is_ours(host: &Host, owner: &Listener) -> bool {
     user == Some(0) || owner.uid.is_none() || owner.uid == user
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::net::TcpListener;
 
     use super::*;
     use crate::facts::KnownPaths;
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn this_process_is_named_as_the_owner_of_its_port() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();

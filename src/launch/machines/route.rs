@@ -25,14 +25,13 @@ pub(crate) fn interface_variable(address: IpAddr) -> Option<(String, String)> {
     interface(address).map(|name| (NCCL_SOCKET_IFNAME.to_owned(), format!("={name}")))
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
 
     #[test]
-    #[cfg(target_os = "linux")]
     fn loopback_has_an_interface() {
         let variable = interface_variable(Ipv4Addr::LOCALHOST.into());
         assert_eq!(variable, Some(("NCCL_SOCKET_IFNAME".to_owned(), "=lo".to_owned())));
