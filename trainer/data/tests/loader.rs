@@ -125,6 +125,29 @@ fn an_epoch_can_be_resumed_aborted_and_repeated() {
 }
 
 #[test]
+fn a_loader_that_was_halted_makes_no_more_batches_until_it_is_asked_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = painted(folder.path(), 22);
+    let expected = epochs(&samples, settings(0));
+    for workers in [0, 1, 3] {
+        let mut loader = TrainLoader::new(Arc::clone(&samples), settings(workers)).unwrap();
+        let halt = loader.halt();
+        let mut epoch = loader.epoch(0, 0);
+        assert_eq!(epoch.next().unwrap().unwrap(), expected[0]);
+        halt.stop();
+        // Batches that were ready still come: two of each of the two threads that make them.
+        let rest: Vec<_> = epoch.collect();
+        let (last, ready) = rest.split_last().unwrap();
+        assert!(last.is_err() && ready.len() <= 4, "{workers} workers: {} batches", rest.len());
+        for (batch, expected) in ready.iter().zip(&expected[1..]) {
+            assert_eq!(batch.as_ref().unwrap(), expected);
+        }
+        let again: Vec<Batch> = loader.epoch(0, 3).map(Result::unwrap).collect();
+        assert_eq!(again, expected[3..6], "{workers} workers");
+    }
+}
+
+#[test]
 fn a_missing_image_ends_the_epoch_with_an_error_that_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let samples = painted(folder.path(), 8);
