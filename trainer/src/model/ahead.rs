@@ -44,7 +44,7 @@ impl Ahead<'_> {
                 Some((batch, copying))
             }
             Self::FromThread { batches, has_ended } => {
-                let next = batches.recv().unwrap_or_else(|_| Err(TrainError::new(FAILED)));
+                let next = batches.recv().unwrap_or_else(|_| Err(failed()));
                 *has_ended = !matches!(next, Ok(Some(_)));
                 let next = next?;
                 if next.is_some() {
@@ -58,8 +58,12 @@ impl Ahead<'_> {
     }
 }
 
-/// What is said if the thread panics.
-const FAILED: &str = "the thread that copies batches has failed";
+/// The error if the thread panics, which has written why.
+fn failed() -> TrainError {
+    TrainError::new(FAILED).with_hint("this is a bug; report it with the lines above")
+}
+
+const FAILED: &str = "the thread that copies batches ended unexpectedly";
 
 /// Calls `work` with these batches on `device`. The loader may have been asked for some that `work` does not take; if `work`
 /// ends before the last batch, `halt` ends the making of the others.
