@@ -4,7 +4,7 @@
 
 use super::failed_build::failed_build;
 use super::kernel_headers::{devel_package, is_of_cachyos, newest_of_debian, of_apt};
-use super::{arch, upgrade};
+use super::{arch, broken_tree, precompiled, upgrade};
 use crate::facts::{Family, Host};
 use crate::finding::Finding;
 
@@ -48,6 +48,13 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
     }
     if let Some(finding) = failed_build(host, finding.clone(), kernel) {
         return finding;
+    }
+    if let Some(finding) = broken_tree::repair(host, finding.clone()) {
+        return finding;
+    }
+    if let Some(link) = precompiled::dangling(host, kernel).filter(|_| host.family() == Some(Family::RedHat))
+    {
+        return precompiled::repair(finding, link);
     }
     let headers = headers(host, kernel);
     let finding = match host.family() {
@@ -99,18 +106,7 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
                 Finding::command,
             );
         }
-        Origin::Precompiled => {
-            let other = precompiled_for(host, kernel).unwrap_or_default();
-            let finding = finding
-                .because(format!("the installed package has its module, which is not built here, for the kernel {other}"))
-                .remedy(format!(
-                    "start the kernel {other}, until there is a package for {kernel}; or change to the module that is built here for \
-                     each kernel (`sudo dnf install --allowerasing kmod-nvidia-open-dkms`, on RHEL 8 and 9 after `sudo dnf module \
-                     switch-to nvidia-driver:open-dkms`)"
-                ))
-                .command(format!("sudo grubby --set-default=/boot/vmlinuz-{other}"));
-            return super::restart::restart(host, finding);
-        }
+        Origin::Precompiled => return precompiled::start_other(host, finding, kernel),
         // The upgrade may replace the kernel that runs, for which nothing can be built then.
         Origin::Dkms if host.family() == Some(Family::Arch) => {
             let finding = finding.remedy(
@@ -155,24 +151,8 @@ fn headers(host: &Host, kernel: &str) -> Option<String> {
     })
 }
 
-/// Another installed kernel of RHEL or its relatives that has a module from a package, newest last.
-fn precompiled_for(host: &Host, kernel: &str) -> Option<String> {
-    let mut kernels = host.folder("/lib/modules").ok().flatten()?;
-    kernels.sort_by_key(|name| numbers(name));
-    let has_module = |name: &String| {
-        ["extra", "extra/drivers/video", "weak-updates"].iter().any(|folder| {
-            let inside =
-                host.folder(&format!("/lib/modules/{name}/{folder}")).ok().flatten().unwrap_or_default();
-            inside.iter().any(|name| name == "nvidia" || name.starts_with("nvidia.ko"))
-        })
-    };
-    // A kernel that was removed leaves its folder if something else has put files there.
-    let is_there = |name: &String| host.exists(&format!("/boot/vmlinuz-{name}")) != Ok(false);
-    kernels.into_iter().rfind(|name| name != kernel && is_there(name) && has_module(name))
-}
-
 /// The numbers of a kernel's name, by which `5.14.0-427.el9` comes after `5.14.0-70.el9`.
-fn numbers(kernel: &str) -> Vec<u64> {
+pub(super) fn numbers(kernel: &str) -> Vec<u64> {
     kernel.split(|letter: char| !letter.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }
 
@@ -222,7 +202,7 @@ fn origin(host: &Host, kernel: &str) -> Origin {
                 Origin::UbuntuPackage
             }
         }
-        Some(Family::RedHat) if precompiled_for(host, kernel).is_some() => Origin::Precompiled,
+        Some(Family::RedHat) if precompiled::other_kernel(host, kernel).is_some() => Origin::Precompiled,
         Some(Family::Leap | Family::Tumbleweed) => Origin::SusePackage,
         Some(Family::Arch) if arch::has_module_of_other(host, kernel) => Origin::ArchOtherKernel,
         Some(Family::Arch) if kernel.contains("-arch") => Origin::ArchPackage,

@@ -1,7 +1,7 @@
 //! Why a build of NVIDIA's module failed, from the logs of dkms and of Fedora's akmods. Headers, which are the usual
 //! remedy, do not help then.
 
-use super::{restart::restart, upgrade};
+use super::{arch, newer_branch, restart::restart};
 use crate::facts::{Family, Host};
 use crate::finding::Finding;
 
@@ -25,7 +25,7 @@ fn fault(log: &str) -> Option<(Fault, &str)> {
     let find =
         |texts: &[&str]| log.lines().find(|line| texts.iter().any(|text| line.contains(text))).map(str::trim);
     // Notes about unknown options follow every error; only as an error do they say something.
-    const OF_COMPILER: [&str; 9] = [
+    const OF_COMPILER: [&str; 15] = [
         "error: unrecognized command-line option",
         "error: unrecognized command line option",
         "Compiler version check failed",
@@ -35,6 +35,13 @@ fn fault(log: &str) -> Option<(Fault, &str)> {
         "gcc: not found",
         "gcc: command not found",
         "cc: command not found",
+        // A kernel that was built with LLVM.
+        "clang: not found",
+        "clang: command not found",
+        "ld.lld: not found",
+        "ld.lld: command not found",
+        "llvm-ar: not found",
+        "llvm-nm: not found",
     ];
     const REAL_TIME: [&str; 2] = ["is a PREEMPT_RT kernel", "Failed PREEMPT_RT sanity check"];
     const HEADERS: [&str; 2] = ["Kernel configuration is invalid", "include/generated/autoconf.h or"];
@@ -67,6 +74,7 @@ pub(super) fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Optio
         "sudo dkms autoinstall".to_owned()
     };
     Some(match fault {
+        Fault::Compiler if is_of_clang(host, &log) => with_clang(host, finding, kernel, is_of_akmods),
         Fault::Compiler => with_compiler(host, finding, &build),
         Fault::RealTime => of_real_time(host, finding, kernel, is_of_akmods),
         Fault::Headers => {
@@ -94,7 +102,7 @@ pub(super) fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Optio
                  turn off its overclocking",
             )
             .command(build),
-        Fault::Source => of_source(host, finding, &version),
+        Fault::Source => of_source(host, finding, &version, kernel),
     })
 }
 
@@ -136,6 +144,53 @@ fn compiler_of_kernel(host: &Host) -> Option<String> {
         version.split([' ', '(', ')']).find(|word| word.contains("gcc-") && !word.starts_with("gcc-("))?;
     let number: String = name.rsplit_once("gcc-")?.1.chars().take_while(char::is_ascii_digit).collect();
     (!number.is_empty()).then(|| format!("gcc-{number}"))
+}
+
+/// Whether clang built the kernel, as the kernel or the build itself says.
+fn is_of_clang(host: &Host, log: &str) -> bool {
+    let version = host.text("/proc/version").ok().flatten().unwrap_or_default();
+    let of_kernel = |line: &&str| line.contains("The kernel was built by:");
+    version.contains("clang version")
+        || log.lines().find(of_kernel).is_some_and(|line| line.contains("clang"))
+        || !version.contains("gcc") && log.contains("clang: ") && log.contains("not found")
+}
+
+/// Modules of such a kernel need its compiler and linker, which no package of the driver brings.
+fn with_clang(host: &Host, finding: Finding, kernel: &str, is_of_akmods: bool) -> Finding {
+    let finding = finding.because(
+        "clang and its linker (LLVM) built this kernel, and they have to build its modules too: gcc does not know its options",
+    );
+    let is_of_cachy = kernel.contains("cachyos") && host.family() == Some(Family::Arch);
+    let other = if is_of_cachy {
+        let package = arch::package(host, kernel);
+        format!(
+            "CachyOS also has the ready module, in {package}-nvidia-open, or start a kernel that gcc has built"
+        )
+    } else {
+        "or start the distribution's own kernel, which gcc has built".to_owned()
+    };
+    let finding = finding.remedy(format!(
+        "install clang, lld and llvm, then build the module with them, and load it; a recent dkms finds out by itself that it \
+         has to; {other}"
+    ));
+    let install = host.package_command([
+        "sudo apt install clang lld llvm",
+        "sudo dnf install clang lld llvm",
+        "sudo zypper install clang lld llvm",
+        "sudo pacman -Syu clang lld llvm",
+    ]);
+    let build = if is_of_akmods {
+        format!("sudo akmods --force --kernels {kernel}")
+    } else {
+        "sudo LLVM=1 CC=clang LD=ld.lld dkms autoinstall".to_owned()
+    };
+    let finding = install.into_iter().fold(finding, Finding::command);
+    let finding = finding.command(build);
+    // The upgrade may have replaced the kernel that runs.
+    match host.family() {
+        Some(Family::Arch) => restart(host, finding),
+        _ => finding.command("sudo modprobe nvidia"),
+    }
 }
 
 fn with_compiler(host: &Host, finding: Finding, build: &str) -> Finding {
@@ -192,22 +247,16 @@ fn of_real_time(host: &Host, finding: Finding, kernel: &str, is_of_akmods: bool)
     }
 }
 
-fn of_source(host: &Host, finding: Finding, version: &str) -> Finding {
+fn of_source(host: &Host, finding: Finding, version: &str, kernel: &str) -> Finding {
     // The kernel before, for which the module was built.
     let lines = module_lines(host);
     let installed = lines.iter().find(|line| line.contains("installed"));
     let before = installed.and_then(|line| line.split(',').nth(1)).map(str::trim);
-    let other =
-        before.map_or("the previous kernel".to_owned(), |kernel| format!("the previous kernel, {kernel}"));
     let builder = if lines.is_empty() { "akmods" } else { "dkms" };
-    let finding = finding
-        .because(format!(
-            "the kernel is newer than the source of driver {version}, so that {builder} could not build it"
-        ))
-        .remedy(format!(
-            "update the driver to a newer version, or choose {other} when the machine starts; headers do not help"
-        ));
-    upgrade::packages(host).into_iter().fold(finding, Finding::command)
+    let finding = finding.because(format!(
+        "the kernel is newer than the source of driver {version}, so that {builder} could not build it"
+    ));
+    newer_branch::instead(host, finding, version, kernel, before)
 }
 
 #[cfg(test)]
@@ -226,6 +275,8 @@ mod tests {
                 Fault::Compiler,
             ),
             ("/bin/sh: 1: cc: not found", Fault::Compiler),
+            ("/bin/sh: line 1: ld.lld: command not found", Fault::Compiler),
+            ("make[1]: clang: not found", Fault::Compiler),
             ("*** Failed PREEMPT_RT sanity check. Bailing out! ***", Fault::RealTime),
             ("ERROR: Kernel configuration is invalid.", Fault::Headers),
             ("cc1: internal compiler error: Segmentation fault", Fault::Crash),

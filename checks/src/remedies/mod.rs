@@ -3,8 +3,10 @@
 //! this module how it is repaired here, so that no check can name another distribution's package manager
 //! or advise restarting a machine that is not the user's.
 
+pub(crate) mod address_space;
 mod arch;
 mod as_packaged;
+mod broken_tree;
 pub(crate) mod build_module;
 pub(crate) mod device_group;
 mod failed_build;
@@ -16,10 +18,14 @@ pub(crate) mod image;
 pub(crate) mod initramfs;
 pub(crate) mod install_driver;
 pub(crate) mod kernel_headers;
+pub(crate) mod kernel_option;
 pub(crate) mod lxc;
 pub(crate) mod more_memory;
+mod newer_branch;
+pub(crate) mod of_two_repositories;
 pub(crate) mod old_card;
 pub(crate) mod power_cycle;
+mod precompiled;
 pub(crate) mod rented;
 pub(crate) mod replace_driver;
 pub(crate) mod restart;

@@ -74,6 +74,15 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
         "a copy that no package brought; the tool itself is in the folder of WSL",
     ),
     ("sudo rm /etc/resolv.conf", "WSL writes it anew at its next start"),
+    (
+        "sudo rm -r /var/lib/dkms/nvidia",
+        "a folder of dkms that has lost the source of its driver, and builds nothing any more",
+    ),
+    (
+        "sudo grubby --update-kernel=ALL --remove-args=",
+        "options that the finding names, of which the kernel starts without",
+    ),
+    ("sudo chmod u+s /usr/bin/nvidia-modprobe", "the mode that every package of the program gives it"),
     ("sudo apt purge ", "only the Linux driver inside WSL, which hides that of Windows; apt asks"),
     ("apt purge ", "only the driver's libraries inside a container, which come from the host; apt asks"),
     ("Remove-Item Env:LIBTORCH", "a variable of this session only"),

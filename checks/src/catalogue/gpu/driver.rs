@@ -159,7 +159,7 @@ pub(super) const ROWS: &[Entry] = &[
         id: "gpu.driver-unsigned",
         area: Area::Gpu,
         status: Status::Error,
-        title: "Secure Boot refuses the driver's module",
+        title: "Secure Boot or a lockdown of the kernel refuses the driver's module",
         cause: "with Secure Boot on, the kernel loads only modules signed with a key that the firmware \
                 trusts",
         remedy: Some(

@@ -69,6 +69,32 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["ecc-uncorrected"],
     },
     Entry {
+        id: "gpu.memory-encrypted",
+        area: Area::Gpu,
+        status: Status::Error,
+        title: "The memory of the machine is encrypted in a way that GPUs do not know",
+        cause: "with AMD's SME the addresses of the machine's memory have a bit that most GPUs cannot use, and a confidential virtual \
+                machine shows a GPU only a small buffer; copies to the GPU then fail (Xid 31, CUDA error 700), or have wrong contents, \
+                although nvidia-smi works",
+        remedy: Some("turn the encryption off, or use a card and a mode that know it"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
+        id: "gpu.mining-card",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "A GPU is a card for mining",
+        cause: "its maker cut the link to the machine down to a few lanes of the slowest generation, on most of these cards also the \
+                speed of multiplications or of the tensor cores: training has a small part of the speed of its chip",
+        remedy: Some(
+            "expect a slow run, and do not combine the card with others in one run; keep its link free with a larger --batch, and compare \
+             --precision fp32 with mixed precision, of which either may be faster",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "gpu.power-brake",
         area: Area::Gpu,
         status: Status::Warning,

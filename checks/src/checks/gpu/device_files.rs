@@ -27,6 +27,9 @@ const WOKE: [&str; 6] = [
     "Waking up from system sleep state",
 ];
 
+/// The setuid program with which CUDA makes its device files.
+const MODPROBE: &str = "/usr/bin/nvidia-modprobe";
+
 fn run(host: &Host, intent: &Intent) -> Answer {
     if !intent.cpu && host.nvml_state()? == NvmlState::Failed(9) && are_missing(host) {
         return Ok(vec![never_made(host)]);
@@ -177,12 +180,37 @@ fn missing(host: &Host) -> Option<Finding> {
         return Some(restart(host, finding));
     }
     // With this setuid program, the first CUDA program creates the device file by itself.
-    let makes_itself = host.exists("/usr/bin/nvidia-modprobe").unwrap_or(false);
+    let makes_itself = host.exists(MODPROBE).unwrap_or(false);
     if makes_itself {
-        return None;
+        return without_setuid(host, finding);
     }
     let package = modprobe_package(host);
     Some(package.into_iter().fold(finding, Finding::command).command("sudo nvidia-modprobe -u -c=0"))
+}
+
+/// The program is there, and an ordinary user gets no rights from it, so that it makes no files: a hardened system, or one
+/// that was copied, has lost the bit.
+fn without_setuid(host: &Host, finding: Finding) -> Option<Finding> {
+    let stat = host.stat(MODPROBE).ok().flatten()?;
+    let text = stat.mode?;
+    let mode = u32::from_str_radix(&text, 8).ok()?;
+    if mode & 0o4000 != 0 || host.user().is_ok_and(|user| user.uid == Some(0)) {
+        return None;
+    }
+    Some(
+        finding
+            .seen(format!("{MODPROBE} has mode {text}"))
+            .because(
+                "nvidia-modprobe makes this file for the first CUDA program, for which it has to run as root (setuid, mode 4755); here it \
+                 has lost that",
+            )
+            .remedy(
+                "give the program its mode again; or, where programs must not have it, load the module nvidia-uvm whenever the machine \
+                 starts and make the file as root (`echo nvidia-uvm | sudo tee /etc/modules-load.d/nvidia-uvm.conf`)",
+            )
+            .command(format!("sudo chmod u+s {MODPROBE}"))
+            .command("sudo nvidia-modprobe -u -c=0"),
+    )
 }
 
 /// Whether the kernel, which containers share with their host, is known to have no such driver.
@@ -204,14 +232,15 @@ fn after_suspend(host: &Host, line: &str) -> Finding {
             "if it reports `CUDA unknown error`, stop the programs and containers that use the GPU \
              (`sudo fuser -v /dev/nvidia-uvm` shows them) and reload the module; so that it does not happen again, have the \
              memory of the cards saved before and restored after, which the driver's option PreserveVideoMemoryAllocations \
-             and NVIDIA's services for suspend, resume and hibernation do together, from the next start of the machine on",
+             and NVIDIA's services for suspend, resume and hibernation do together, from the next start of the machine on (in \
+             /var/tmp, which needs as much room as the cards have memory)",
         )
         .command("sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm");
     // Without this option, the services have nothing to save.
     let params = host.text("/proc/driver/nvidia/params").ok().flatten().unwrap_or_default();
     let finding = match params.lines().any(|line| line.trim() == "PreserveVideoMemoryAllocations: 0") {
         true => finding.command(
-            "echo 'options nvidia NVreg_PreserveVideoMemoryAllocations=1' | sudo tee /etc/modprobe.d/nvidia-suspend.conf",
+            "echo 'options nvidia NVreg_PreserveVideoMemoryAllocations=1 NVreg_TemporaryFilePath=/var/tmp' | sudo tee /etc/modprobe.d/nvidia-suspend.conf",
         ),
         false => finding,
     };

@@ -5,14 +5,16 @@
 use std::collections::BTreeSet;
 
 use super::lost::LOCKED;
-use super::{device_files, driver_unsuited, kernel_module, lost, no_card, outside_job, pci, windows_host};
+use super::{
+    device_files, driver_unsuited, kernel_module, lost, no_card, oops, outside_job, pci, windows_host,
+};
 use crate::checks::{Answer, Check};
 use crate::facts::{Family, Host, NvmlState, Place, Stat, Version};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::install_driver::{advice, install};
 use crate::remedies::restart::{restart, restart_container};
-use crate::remedies::{grid, image, initramfs, upgrade};
+use crate::remedies::{grid, image, initramfs, of_two_repositories, upgrade};
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
@@ -60,7 +62,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             return Ok(vec![finding]);
         }
         let ignored = driver_unsuited::of_another_card(host, intent).filter(|_| !is_empty && !intent.cpu);
-        return Ok(ignored.into_iter().chain([healthy(host)]).collect());
+        let crashed = oops::answering(host).filter(|_| !intent.cpu && !is_empty);
+        return Ok(ignored.into_iter().chain(crashed).chain([healthy(host)]).collect());
     }
     // WSL has its own checks of the Windows driver, and containers of the GPUs they were given.
     let of_container = host.is_container() && !matches!(state, NvmlState::Failed(18 | 4));
@@ -159,15 +162,22 @@ fn hangs(host: &Host, why: &str) -> Option<Finding> {
         .filter(|line| line.contains("Xid (") || line.contains("nvidia") || line.contains(LOCKED))
         .take(2)
         .collect();
+    let log = host.kernel_log().unwrap_or_default();
+    let crash = oops::crashed(&log);
+    let is_crashed = crash.is_some();
+    let trace = crash.or_else(|| oops::stuck(&log)).into_iter().flatten();
+    let trace: Vec<String> = trace.filter(|line| !lines.contains(line)).collect();
+    let lines = [lines, trace].concat();
     if lines.is_empty() || !why.contains("no answer within") || !super::is_native_linux(host) {
         return None;
     }
     let time = why.split("no answer within").last().unwrap_or_default();
     let title = format!("the NVIDIA driver has not answered for{time}");
     let finding = Finding::new("gpu.driver-silent", title)
-        .because(
-            "a card or its firmware does not respond, and every program that asks the driver waits with it, nvidia-smi too",
-        )
+        .because(match is_crashed {
+            true => "the driver's module crashed in the kernel, and every program that asks it waits for what it had locked, nvidia-smi too",
+            false => "a card or its firmware does not respond, and every program that asks the driver waits with it, nvidia-smi too",
+        })
         .remedy(
             "restart the machine, with the power off for a minute if it does not shut down; processes that wait in the \
              kernel cannot be ended",
@@ -203,6 +213,9 @@ fn mismatch(host: &Host) -> Finding {
             )
             .command(image::ROLL_BACK);
         return restart(host, finding);
+    }
+    if let Some(finding) = of_two_repositories::repair(host, finding.clone()) {
+        return finding;
     }
     match (host.place(), &module) {
         (Place::Machine, Some(module)) if on_disk(host).as_deref() == Some(module) && by_installer(host) => finding

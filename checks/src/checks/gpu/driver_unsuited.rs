@@ -3,7 +3,7 @@
 
 use super::lost_remedy::is_external;
 use super::pci::{cards, driver_of};
-use crate::facts::{Family, Host, Version, pci_address};
+use crate::facts::{Family, Gpu, Host, Version, pci_address, pci_addresses};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::libtorch_builds::BUILDS;
@@ -14,7 +14,7 @@ use crate::remedies::install_driver::install_for;
 use crate::remedies::old_card::LAST_FOR_OLD_CARDS;
 use crate::remedies::power_cycle::{power_cycle, words};
 use crate::remedies::restart::restart;
-use crate::remedies::{grid, image, old_card, replace_driver};
+use crate::remedies::{address_space, grid, image, old_card, replace_driver};
 use crate::status::Status;
 
 /// The reason, if the log has one. The driver wraps its messages over several lines.
@@ -66,7 +66,7 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
                 "connect the external card before the machine starts, enable \"Above 4G Decoding\" and \"Resizable BAR\" in the \
                  firmware settings, and boot Linux with `pci=realloc` (if that is not enough, with `pci=realloc,hpmmioprefsize=64G`)",
             ),
-            _ => finding,
+            _ => finding.remedy(address_space::words(host)),
         };
         return Some(seen(finding, &["PCI I/O region", "BAR"]));
     }
@@ -133,9 +133,15 @@ pub(super) fn of_another_card(host: &Host, intent: &Intent) -> Option<Finding> {
     if on_bus.count() <= listed.len() || host.is_container() || host.job().is_some() {
         return None;
     }
-    let finding = find(host).filter(|finding| finding.id == "gpu.driver-unsuited")?;
     let is_wanted = intent.devices.iter().any(|&index| index >= listed.len());
     let status = if is_wanted { Status::Error } else { Status::Warning };
+    let finding = find(host)?;
+    if finding.id == "gpu.no-address-space" {
+        return without_space(host, &listed).map(|finding| finding.status(status));
+    }
+    if finding.id != "gpu.driver-unsuited" {
+        return None;
+    }
     let numbers = numbers(host);
     let has = |range: std::ops::Range<u32>| numbers.iter().any(|number| range.contains(number));
     if !(has(0..FIRST_OF_TURING) && has(FIRST_OF_BLACKWELL..u32::MAX)) {
@@ -146,6 +152,30 @@ pub(super) fn of_another_card(host: &Host, intent: &Intent) -> Option<Finding> {
          the proprietary module of branch {LAST_FOR_OLD_CARDS}, and Blackwell needs the open one"
     ));
     Some(finding.evidence.into_iter().fold(alone, Finding::seen))
+}
+
+/// Cards that got no range of addresses, while the driver runs others: `NVRM: BAR0 is 0M @ 0x0 (PCI:0000:07:00.0)`.
+fn without_space(host: &Host, listed: &[Gpu]) -> Option<Finding> {
+    let runs: Vec<String> = listed.iter().filter_map(|gpu| pci_address(&gpu.pci_bus_id().ok()?)).collect();
+    let mut lines = host.kernel_lines(&["NVRM: BAR"]);
+    lines.retain(|line| {
+        line.contains(" is 0M @ 0x0 ") && pci_addresses(line).any(|card| !runs.contains(&card))
+    });
+    let mut without: Vec<String> = lines.iter().flat_map(|line| pci_addresses(line)).collect();
+    without.sort();
+    without.dedup();
+    let which = match &without[..] {
+        [] => return None,
+        [one] => format!("NVIDIA card at {one}"),
+        several => format!("NVIDIA cards at {}", several.join(", ")),
+    };
+    let title =
+        format!("the firmware assigned no address space to the {which}, so the driver runs only the others");
+    let finding = Finding::new("gpu.no-address-space", title).remedy(format!(
+        "{}; until then, train on the GPUs that `nvidia-smi -L` lists",
+        address_space::words(host)
+    ));
+    Some(lines.into_iter().take(3).fold(finding, Finding::seen))
 }
 
 /// A virtual GPU, whose driver has to be of a branch that the driver of its host accepts.

@@ -11,7 +11,8 @@ use crate::remedies::restart::restart;
 use crate::remedies::{image, signing_key};
 
 /// Kernel messages when Secure Boot blocks a module.
-const REFUSED: [&str; 4] = [
+pub(super) const REFUSED: [&str; 5] = [
+    "unsigned module loading is restricted",
     "Key was rejected by service",
     "Loading of unsigned module is rejected",
     "Loading of module with unavailable key is rejected",
@@ -37,8 +38,10 @@ pub(super) fn reason(host: &Host, state: &NvmlState) -> Option<Finding> {
             let of_driver = || {
                 off_the_bus(host)
                     .or_else(|| super::driver_unsuited::find(host))
+                    .or_else(|| super::lockdown::find(host))
                     .or_else(|| unsigned(host))
                     .or_else(|| not_built(host))
+                    .or_else(|| super::unloadable::find(host))
                     .or_else(|| forbidden_to_load(host))
             };
             is_installed.then(of_driver).flatten()
@@ -52,6 +55,7 @@ fn behind_nouveau(host: &Host) -> Option<Finding> {
         return None;
     }
     super::driver_unsuited::find(host)
+        .or_else(|| super::lockdown::find(host))
         .or_else(|| unsigned(host).filter(|_| !host.kernel_lines(&REFUSED).is_empty()))
         .or_else(|| not_built(host))
 }
@@ -111,7 +115,7 @@ fn off_the_bus(host: &Host) -> Option<Finding> {
 
 /// A module that is built, and that a setting keeps from being loaded: programs that switch a laptop to its other card
 /// leave such a file, and so do guides against nouveau that name too much.
-fn forbidden_to_load(host: &Host) -> Option<Finding> {
+pub(super) fn forbidden_to_load(host: &Host) -> Option<Finding> {
     let (place, remedy) = match forbidding(host, "nvidia")? {
         Forbidding::Option(option) => (
             format!("`{option}` in the kernel command line"),
@@ -271,7 +275,7 @@ fn key(host: &Host) -> Option<&'static str> {
     seen(Some(true)).or_else(|| seen(None))
 }
 
-fn secure_boot(host: &Host) -> bool {
+pub(super) fn secure_boot(host: &Host) -> bool {
     let state = host.command(&["mokutil", "--sb-state"]).ok().flatten().map(|output| output.all_text());
     match state {
         Some(text) if text.contains("SecureBoot") => text.contains("SecureBoot enabled"),
@@ -281,7 +285,7 @@ fn secure_boot(host: &Host) -> bool {
 
 /// Whether this kernel may refuse modules, as far as known: Secure Boot alone does not make it, on distributions whose
 /// kernels are not locked down then, and the distribution's own signature is accepted.
-fn may_refuse(host: &Host) -> bool {
+pub(super) fn may_refuse(host: &Host) -> bool {
     const TRUSTED: [&str; 4] = ["Canonical", "openSUSE", "SUSE Linux", "Red Hat"];
     let text = |path: &str| host.text(path).ok().flatten();
     let is_open = text("/sys/kernel/security/lockdown").is_some_and(|text| text.contains("[none]"));
@@ -303,7 +307,7 @@ fn not_built(host: &Host) -> Option<Finding> {
 }
 
 /// Whether the module was built for the running kernel; `None` if unknown.
-fn is_built(host: &Host) -> Option<bool> {
+pub(super) fn is_built(host: &Host) -> Option<bool> {
     let kernel = host.kernel_release().ok()?;
     let lines = module_lines(host);
     if !lines.is_empty() {

@@ -3,7 +3,7 @@
 //! too; errors caused by programs, such as Xid 13, 31 and 43, are not.
 
 use super::run_gpus::of_others;
-use super::{lost_remedy, uninitialized};
+use super::{lost_remedy, screen_timeout, uninitialized};
 use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Guest, Host, NvmlState, Xid, nvml_error_text, pci_address};
 use crate::finding::Finding;
@@ -212,8 +212,10 @@ fn earlier(host: &Host, gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
         return Some(finding);
     }
     let is_locked = !host.kernel_lines(&[LOCKED]).is_empty();
-    let mut of_card = xids.iter().filter(|xid| xid.address.as_ref() == Some(&own));
-    let (xid, words) = of_card.find_map(|xid| Some((xid, meaning(xid, is_locked)?)))?;
+    let of_card = || xids.iter().filter(|xid| xid.address.as_ref() == Some(&own));
+    let Some((xid, words)) = of_card().find_map(|xid| Some((xid, meaning(xid, is_locked)?))) else {
+        return screen_timeout::find(host, gpu, of_card());
+    };
     let title = format!("{} had error Xid {}: {words}", super::label(gpu), xid.number);
     let finding = Finding::new("gpu.xid", title).seen(xid.line.clone());
     Some(match host.guest().filter(|_| host.is_own_machine()) {

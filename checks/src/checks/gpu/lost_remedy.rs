@@ -3,7 +3,9 @@
 
 use crate::facts::{Family, Guest, Host, pci_address};
 use crate::finding::Finding;
+use crate::remedies::generation::numbers;
 use crate::remedies::initramfs;
+use crate::remedies::kernel_option::options;
 use crate::remedies::power_cycle::words;
 use crate::remedies::restart::restart;
 
@@ -61,8 +63,39 @@ pub(super) fn lost(host: &Host, finding: Finding, card: Option<&str>) -> Finding
                      NVreg_DynamicPowerManagement=0x00` in a file of /etc/modprobe.d)",
                 ),
         ),
+        None => restart(host, with_awake_link(host, finding)),
         _ => restart(host, finding),
     }
+}
+
+/// The first PCI device number of the RTX 50 series.
+const RTX_50: u32 = 0x2b80;
+
+/// A card that is lost while it is idle may have lost the link itself, which saves power then (ASPM). Errors of the link
+/// have another finding.
+fn with_awake_link(host: &Host, finding: Finding) -> Finding {
+    let policy = host.text("/sys/module/pcie_aspm/parameters/policy").ok().flatten().unwrap_or_default();
+    let saves = policy.split('[').nth(1).is_some_and(|word| word.starts_with("powers"));
+    let forced = !options(host, |word| word == "pcie_aspm=force").is_empty();
+    let is_suspected = numbers(host).iter().any(|&number| number >= RTX_50);
+    if !(saves || forced || is_suspected && host.kernel_lines(&["AER: "]).is_empty()) {
+        return finding;
+    }
+    // On this one, the option itself makes links fail.
+    let is_strix_halo =
+        host.system().is_ok_and(|system| system.cpu.is_some_and(|cpu| cpu.contains("AI MAX")));
+    let option = if is_strix_halo { "pcie_aspm.policy=performance" } else { "pcie_aspm=off" };
+    let finding = match (forced, saves) {
+        (true, _) => finding.seen("kernel command line: pcie_aspm=force"),
+        (_, true) => finding.seen(format!("/sys/module/pcie_aspm/parameters/policy: {}", policy.trim())),
+        _ => finding,
+    };
+    let instead = if forced { " in place of `pcie_aspm=force`" } else { "" };
+    finding.remedy(format!(
+        "restart the machine; if it happens again while the card is idle, keep its link from saving power: `{option}` on the kernel \
+         command line{instead}, and in the firmware settings PCIe generation 4 for its slot; otherwise reseat the card, check its power \
+         cables and cooling, and try another slot; until then, exclude it from --device"
+    ))
 }
 
 /// Whether the card is behind a port for external devices, as Thunderbolt and USB4 have.

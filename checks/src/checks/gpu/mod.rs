@@ -10,18 +10,23 @@ mod driver_unsuited;
 mod dynamic_boost;
 mod fabric;
 mod forbidden;
+mod heat;
 mod kernel_module;
+mod lockdown;
 mod lost;
 mod lost_remedy;
+mod memory_encryption;
 mod memory_errors;
 mod memory_taken;
 mod merge;
 mod mig;
 mod mig_files;
+mod mining;
 mod mixed;
 mod mps;
 mod no_card;
 mod nvlink;
+mod oops;
 mod outside_job;
 pub(in crate::checks) mod pci;
 mod pcie_link;
@@ -29,8 +34,10 @@ pub(in crate::checks) mod peer_access;
 mod power_profile;
 pub(in crate::checks) mod processes;
 mod run_gpus;
+mod screen_timeout;
 mod throttling;
 mod uninitialized;
+mod unloadable;
 mod uvm_closed;
 mod virtual_gpu;
 mod visible_devices;
@@ -56,8 +63,10 @@ pub(super) const CHECKS: &[&Check] = &[
     &mig::CHECK,
     &memory_taken::CHECK,
     &memory_errors::CHECK,
+    &memory_encryption::CHECK,
     &virtual_gpu::CHECK,
     &throttling::CHECK,
+    &mining::CHECK,
     &dynamic_boost::CHECK,
     &pcie_link::CHECK,
     &peer_access::CHECK,

@@ -32,12 +32,7 @@ fn throttling(host: &Host, gpu: &Gpu) -> Vec<Finding> {
     let mut findings = Vec::new();
     let heat = reasons & HEAT != 0;
     if heat {
-        let degrees = match (gpu.number("temperature"), gpu.number("temperature_slowdown")) {
-            (Ok(degrees), Ok(limit)) => format!(": it is at {degrees} °C, and slows down at {limit} °C"),
-            (Ok(degrees), Err(_)) => format!(": it is at {degrees} °C"),
-            (Err(_), _) => String::new(),
-        };
-        findings.push(Finding::new("gpu.hot", format!("{who} is throttled because of heat{degrees}")));
+        findings.push(super::heat::finding(host, gpu, reasons));
     }
     if reasons & POWER_BRAKE != 0 || reasons & HARDWARE != 0 && !heat {
         let title = match reasons & POWER_BRAKE {

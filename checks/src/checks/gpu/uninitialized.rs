@@ -1,12 +1,12 @@
 //! Why the driver could not initialize a card that it found. `RmInitAdapter failed!` says only that it failed; the cause
 //! is in the lines before it, and the first of them counts, because later attempts fail for the state that it left.
 
-use crate::facts::{Host, pci_addresses};
+use crate::facts::{Family, Host, pci_addresses};
 use crate::finding::Finding;
 use crate::remedies::generation::{Generation, newest};
 use crate::remedies::power_cycle::{power_cycle, words};
 use crate::remedies::restart::restart;
-use crate::remedies::{initramfs, upgrade};
+use crate::remedies::{address_space, initramfs, upgrade};
 
 /// What the driver says when a card is not initialized.
 pub(super) const FAILED: [&str; 2] = ["RmInitAdapter failed", "rm_init_adapter failed"];
@@ -23,6 +23,8 @@ enum Cause {
     OwnFirmware,
     /// The firmware that the driver loads into the card does not start.
     Gsp,
+    /// The machine had no memory for that firmware.
+    NoMemory,
     /// A virtual machine that was not given the card's ROM.
     NoRom,
 }
@@ -39,6 +41,9 @@ const SIGNS: [(&str, Cause); 8] = [
     ("Failed to copy vbios to system memory", Cause::NoRom),
 ];
 
+/// The result of a start of the GSP for which there was no memory: `RmInitAdapter failed! (0x62:0x51:1858)`.
+const NO_MEMORY: &str = "(0x62:0x51:";
+
 /// The finding about cards that were not initialized, with the cause and remedy that the log gives. `known` is the
 /// address of the card, if it is one.
 pub(super) fn explained(host: &Host, finding: Finding, known: Option<&str>) -> Option<Finding> {
@@ -51,11 +56,7 @@ pub(super) fn explained(host: &Host, finding: Finding, known: Option<&str>) -> O
     Some(match cause {
         Cause::NoAddressSpace => finding
             .because("the firmware of the machine left no address range for the card's memory, so the driver cannot use it")
-            .remedy(
-                "in the firmware settings, enable \"Above 4G Decoding\" (and \"Resizable BAR\") and disable CSM; if that does not \
-                 help or is not there, boot Linux with `pci=realloc`; an external GPU has to be connected before the machine \
-                 starts",
-            ),
+            .remedy(address_space::words(host)),
         Cause::PowerCables => finding
             .because("the card says that a power cable is missing")
             .remedy("turn the machine off and connect all of the card's power cables"),
@@ -77,6 +78,7 @@ pub(super) fn explained(host: &Host, finding: Finding, known: Option<&str>) -> O
                     words(host)
                 )),
         ),
+        Cause::NoMemory => no_memory(host, finding),
         // These cards run without GSP, under the proprietary module.
         Cause::Gsp if host.is_own_machine() && newest(host) != Some(Generation::Blackwell) && is_proprietary() => {
             let finding = finding
@@ -103,6 +105,27 @@ pub(super) fn explained(host: &Host, finding: Finding, known: Option<&str>) -> O
                  Proxmox: `romfile=`), or let the host start with another card as its first screen",
             ),
     })
+}
+
+/// The driver needs memory in one piece for the firmware, each time that it starts the card for a program.
+fn no_memory(host: &Host, finding: Finding) -> Finding {
+    let finding = finding
+        .because(
+            "the machine had no memory in one piece for the firmware (GSP) that the driver loads into the card; without \
+             nvidia-persistenced it loads it again for each program",
+        )
+        .remedy(
+            "close programs that use much memory, have the kernel join what is free, and keep the card started with \
+             nvidia-persistenced; if that is not enough, restart the machine",
+        );
+    let has_systemd = !matches!(host.family(), Some(Family::Alpine | Family::Void));
+    match host.is_own_machine() && has_systemd {
+        true => finding
+            .command("echo 3 | sudo tee /proc/sys/vm/drop_caches")
+            .command("echo 1 | sudo tee /proc/sys/vm/compact_memory")
+            .command("sudo systemctl enable --now nvidia-persistenced"),
+        false => restart(host, finding),
+    }
 }
 
 /// The first sign in the log, with its line. `known` is the address of the card, if it is one.
@@ -133,6 +156,17 @@ fn sign(log: &str, known: Option<&str>, is_guest: bool) -> Option<(Cause, String
     };
     lines.iter().enumerate().find_map(|(place, line)| {
         let cause = SIGNS.iter().find(|(text, _)| line.contains(text))?.1;
+        let cause = match cause {
+            Cause::Gsp
+                if lines[place..]
+                    .iter()
+                    .find(|line| failed_card(line).is_some())
+                    .is_some_and(|line| line.contains(NO_MEMORY)) =>
+            {
+                Cause::NoMemory
+            }
+            cause => cause,
+        };
         ((cause != Cause::NoRom || is_guest) && is_own(place, line)).then(|| (cause, line.trim().to_owned()))
     })
 }
@@ -207,6 +241,18 @@ mod tests {
         assert_eq!(of(Some("0000:65:00")), Some(Cause::NotReset));
         assert_eq!(of(Some("0000:99:00")), None);
         assert_eq!(of(None), Some(Cause::PowerCables));
+    }
+
+    #[test]
+    fn a_firmware_without_memory_is_told_from_one_that_fails() {
+        let of = |code: &str| {
+            let log = format!(
+                "NVRM: GPU 0000:01:00.0: Cannot initialize GSP firmware RM\nNVRM: GPU 0000:01:00.0: RmInitAdapter failed! ({code})"
+            );
+            sign(&log, Some("0000:01:00"), false).map(|(cause, _)| cause)
+        };
+        assert_eq!(of("0x62:0x51:1858"), Some(Cause::NoMemory));
+        assert_eq!(of("0x62:0x40:1858"), Some(Cause::Gsp));
     }
 
     proptest! {

@@ -14,7 +14,9 @@ const CUDNN: &str = "libcudnn.so.9";
 const CUDNN_OF_LIBTORCH: [u32; 2] = [9, 19];
 
 /// Libraries of CUDA whose versions follow CUDA's.
-const OF_CUDA: [&str; 4] = ["libnvJitLink", "libcublasLt", "libcublas", "libcudart"];
+const OF_CUDA: [&str; 6] = ["libnvJitLink", "libcublasLt", "libcublas", "libcudart", "libnvrtc", CUPTI];
+/// CUDA's library for profilers, to which libtorch is linked. Its file has a version of its own: `libcupti.so.2024.1.1`.
+const CUPTI: &str = "libcupti";
 
 /// The libraries that cuDNN 9 consists of, besides the one that loads them.
 const PARTS: [&str; 8] = [
@@ -106,7 +108,15 @@ fn older_cuda(host: &Host, own: &OwnFolders) -> Option<Finding> {
     OF_CUDA.into_iter().find_map(|stem| {
         let name = format!("{stem}.so.{major}");
         let ForeignLibrary::Found(first) = foreign_library::find(host, own, &name)? else { return None };
-        let version = Version::find(first.version.as_deref()?)?;
+        // PyTorch's zip files have copies under names of their own: `libcudart-218eec4c.so.12`.
+        let copies = host.folder(&format!("{}/lib", own.libtorch)).ok().flatten().unwrap_or_default();
+        if copies.iter().any(|name| name.starts_with(&format!("{stem}-"))) {
+            return None;
+        }
+        let version = match stem {
+            CUPTI => of_folder(first.real.as_deref()).or_else(|| of_folder(Some(&first.path)))?,
+            _ => Version::find(first.version.as_deref()?)?,
+        };
         let is_other = version.major() != major;
         if foreign_library::is_from_system(&first) || is_other || !version.is_below(&[major, minor]) {
             return None;
@@ -119,6 +129,11 @@ fn older_cuda(host: &Host, own: &OwnFolders) -> Option<Finding> {
             finding
         })
     })
+}
+
+/// The release of CUDA in the name of a folder: `/usr/local/cuda-12.4/extras/CUPTI/lib64/libcupti.so.12`.
+fn of_folder(path: Option<&str>) -> Option<Version> {
+    path?.split('/').find_map(|folder| Version::find(folder.strip_prefix("cuda-")?))
 }
 
 /// LD_LIBRARY_PATH, which a line of a profile, or a module of a cluster, has set.

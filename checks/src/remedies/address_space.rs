@@ -1,0 +1,38 @@
+//! How a card gets the range of addresses for its memory: on a machine by the settings of its firmware, in a virtual one
+//! by those of the program that runs it.
+
+use crate::facts::{Guest, Host};
+
+/// What to do, as a phrase. The ranges of all cards have to fit in the window of a virtual machine.
+pub(crate) fn words(host: &Host) -> String {
+    const UEFI: &str = "start the virtual machine with UEFI";
+    match host.guest() {
+        None if host.is_virtual_machine() => {
+            "enlarge the 64-bit PCI window of this virtual machine on its host, so that the memory of all its cards fits".to_owned()
+        }
+        None => "in the firmware settings, enable \"Above 4G Decoding\" (and \"Resizable BAR\", if present) and disable CSM; if that \
+                 does not help or is not available, update the firmware (BIOS), and boot Linux with `pci=realloc`; an external GPU \
+                 has to be connected before the machine starts"
+            .to_owned(),
+        Some(Guest::Qemu) => format!(
+            "enlarge the 64-bit PCI window of this virtual machine on its host, then shut it down and start it: {UEFI} (OVMF), the \
+             machine type q35 and the host's CPU (`-cpu host`; in Proxmox `qm set VMID --cpu host`), or name the size in MB with \
+             `-fw_cfg name=opt/ovmf/X-PciMmio64Mb,string=262144`, twice the memory of all its cards or more (in `args:` of Proxmox, \
+             `raw.qemu` of LXD and Incus, `<qemu:arg>` of libvirt)"
+        ),
+        Some(Guest::VmWare) => format!(
+            "enlarge the 64-bit PCI window of this virtual machine on its host: {UEFI} (`firmware = \"efi\"`) and add \
+             `pciPassthru.use64bitMMIO = \"TRUE\"` and `pciPassthru.64bitMMIOSizeGB = \"256\"` to its settings, a power of two that is \
+             at least twice the memory of all its cards; then shut it down and start it"
+        ),
+        Some(Guest::HyperV) => "enlarge the 64-bit PCI window of this virtual machine on its host, while it is off, in PowerShell: \
+             `Set-VM -Name NAME -GuestControlledCacheTypes $true -LowMemoryMappedIoSpace 3GB -HighMemoryMappedIoSpace 66GB`, with more \
+             than the memory of all its cards"
+            .to_owned(),
+        Some(Guest::Cloud(name)) => format!(
+            "stop the instance and start it again, which moves it to another host; if the card still gets no range, start another \
+             instance from the provider's own image for GPUs, and tell {name}"
+        ),
+        Some(Guest::Desktop(name)) => format!("use another program than {name} for the virtual machine: it cannot pass a card on"),
+    }
+}

@@ -1,0 +1,60 @@
+//! Options of the kernel command line, which each distribution keeps in a place of its own.
+
+use super::restart::restart;
+use crate::facts::{Family, Host};
+use crate::finding::Finding;
+
+/// The options of the kernel that runs that `is_wanted` takes.
+pub(crate) fn options(host: &Host, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let line = host.text("/proc/cmdline").ok().flatten().unwrap_or_default();
+    line.split_whitespace().filter(|word| is_wanted(word)).map(ToOwned::to_owned).collect()
+}
+
+/// The finding with the commands that take these options away, and restart.
+pub(crate) fn remove(host: &Host, finding: Finding, options: &[String]) -> Finding {
+    change(host, finding, "remove-args", "delete-if-present", options)
+}
+
+fn change(host: &Host, finding: Finding, of_grubby: &str, of_ostree: &str, options: &[String]) -> Finding {
+    let commands = match host.family() {
+        _ if host.is_image() => {
+            let options: Vec<String> =
+                options.iter().map(|option| format!("--{of_ostree}={option}")).collect();
+            vec![format!("sudo rpm-ostree kargs {}", options.join(" "))]
+        }
+        Some(Family::Fedora | Family::RedHat | Family::Amazon) => {
+            vec![format!("sudo grubby --update-kernel=ALL --{of_grubby}=\"{}\"", options.join(" "))]
+        }
+        Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian | Family::Nvidia)
+            if host.exists("/etc/kernel/cmdline") == Ok(true) && is_of_proxmox(host) =>
+        {
+            vec!["sudoedit /etc/kernel/cmdline".to_owned(), "sudo proxmox-boot-tool refresh".to_owned()]
+        }
+        Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian | Family::Nvidia) => {
+            vec!["sudoedit /etc/default/grub".to_owned(), "sudo update-grub".to_owned()]
+        }
+        Some(Family::NixOs) => vec!["sudo nixos-rebuild boot".to_owned()],
+        _ => Vec::new(),
+    };
+    restart(host, commands.into_iter().fold(finding, Finding::command))
+}
+
+/// Where the options are, as a phrase in brackets.
+pub(crate) fn place(host: &Host) -> &'static str {
+    match host.family() {
+        _ if host.is_image() => "",
+        Some(Family::Fedora | Family::RedHat | Family::Amazon) => "",
+        Some(Family::NixOs) => " (`boot.kernelParams` in configuration.nix)",
+        Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian | Family::Nvidia) if is_of_proxmox(host) => {
+            " (GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, or /etc/kernel/cmdline)"
+        }
+        Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian | Family::Nvidia) => {
+            " (GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub)"
+        }
+        _ => " (of the boot loader; with GRUB in /etc/default/grub)",
+    }
+}
+
+fn is_of_proxmox(host: &Host) -> bool {
+    host.kernel_release().is_ok_and(|kernel| kernel.ends_with("-pve"))
+}
