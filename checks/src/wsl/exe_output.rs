@@ -247,6 +247,12 @@ const CODES: &[(&str, Trouble)] = &[
     ("MountDisk/", Trouble::DiskBroken),
     ("0x800704ec", Trouble::Forbidden),
     ("ERROR_ACCESS_DISABLED_BY_POLICY", Trouble::Forbidden),
+    ("0x800711c7", Trouble::Forbidden),
+    ("ERROR_SYSTEM_INTEGRITY_POLICY_VIOLATION", Trouble::Forbidden),
+    // What PowerShell and cmd say of a program that App Control (WDAC, Device Guard) does not let start.
+    ("Device Guard to block this app", Trouble::Forbidden),
+    ("An Application Control policy has blocked this file", Trouble::Forbidden),
+    ("(os error 4551)", Trouble::Forbidden),
 ];
 
 /// The trouble that a message of `wsl.exe` reports, if it is a known one.
@@ -254,6 +260,19 @@ pub fn trouble(answer: &str) -> Option<Trouble> {
     let answer = answer.to_ascii_lowercase();
     let of_code = CODES.iter().find(|(code, _)| answer.contains(&code.to_ascii_lowercase()));
     of_code.map(|&(_, trouble)| trouble).or_else(|| offers_itself(&answer).then_some(Trouble::NotInstalled))
+}
+
+/// Whether App Control for Business (WDAC, Device Guard) or Smart App Control keeps WSL from starting.
+pub fn is_app_control(answer: &str) -> bool {
+    const WORDS: [&str; 5] = [
+        "0x800711c7",
+        "error_system_integrity_policy_violation",
+        "device guard to block this app",
+        "an application control policy has blocked this file",
+        "(os error 4551)",
+    ];
+    let answer = answer.to_ascii_lowercase();
+    WORDS.iter().any(|words| answer.contains(words))
 }
 
 /// The stub that is part of Windows says to run a plain `wsl.exe --install`, or links to the
@@ -282,7 +301,8 @@ pub fn codes(answer: &str) -> impl Iterator<Item = &str> {
                 |path: &str| word.get(..path.len()).is_some_and(|start| start.eq_ignore_ascii_case(path));
             let number = word.strip_prefix("0x").is_some_and(|digits| {
                 digits.len() == 8
-                    && digits.starts_with(['8', 'c', 'C', 'd', 'D'])
+                    && (digits.starts_with(['8', 'c', 'C', 'd', 'D'])
+                        || digits.eq_ignore_ascii_case("ffffffff"))
                     && digits.chars().all(|c| c.is_ascii_hexdigit())
             });
             starts("wsl/") || starts("createinstance/") || number

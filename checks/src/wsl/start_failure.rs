@@ -53,6 +53,18 @@ pub enum Fault {
     Logon,
     /// The account SYSTEM cannot use WSL.
     SystemAccount,
+    /// The file of Windows with which virtual machines start is not signed any more: a preview of Windows has expired.
+    Unsigned,
+    /// Windows refuses to create the virtual machine.
+    Refused,
+    /// WSL's service, or one that it calls, does not start or answer.
+    ServiceSilent,
+    /// A network program of Windows has put itself between WSL and its sockets (a Winsock provider).
+    Winsock,
+    /// `.wslconfig` asks for nested virtualization, which this Windows does not have.
+    Nested,
+    /// A launcher of a distribution fails with a number that nothing else explains.
+    Launcher,
     /// Another error while a distribution was started.
     Other,
 }
@@ -132,9 +144,13 @@ fn fault(code: &str, text: &str, file: Option<&str>, is_setup: bool) -> Option<F
         _ => {}
     }
     let is_disk = ["mountvhd", "mountdisk", "attachdisk"].iter().any(|step| has(step));
-    let is_start = ["createinstance", "createvm", "registerdistro"].iter().any(|step| has(step));
+    // A launcher prints the number without the steps.
+    let is_launcher = steps.is_empty() && text.contains(LAUNCHER);
+    let is_start =
+        is_launcher || ["createinstance", "createvm", "registerdistro"].iter().any(|step| has(step));
     let is_service = is(&["error_service_disabled", "0x80070422"]);
-    if !is_service && has("configurenetworking") {
+    // These numbers of a launcher are of the network too: WBEM's "not found", and a port that is taken.
+    if !is_service && (has("configurenetworking") || is_launcher && is(&["0x80041002", "0xffffffff"])) {
         return Some(Fault::Network);
     }
     if !is_service && has("configuregpu") {
@@ -178,9 +194,14 @@ fn fault(code: &str, text: &str, file: Option<&str>, is_setup: bool) -> Option<F
             _ => {}
         }
     }
+    if let Some(fault) = of_windows(error, has("createvm"), is_launcher) {
+        return Some(fault);
+    }
     match error {
         "e_accessdenied" | "0x80070005" => return (is_start || is_disk).then_some(Fault::AccessDenied),
         "hcs_e_connection_timeout" | "0x80370109" => return Some(Fault::Timeout),
+        // The virtual machine was started, and its kernel did not answer.
+        "error_timeout" | "0x800705b4" if has("createvm") => return Some(Fault::Timeout),
         "e_unexpected" | "0x8000ffff" | "error_timeout" | "0x800705b4" | "wsaeconnreset" | "0x80072746"
         | "wsaeconnaborted" | "0x80072745" => {
             let of_linux = is_of_file_system(text);
@@ -199,9 +220,36 @@ fn fault(code: &str, text: &str, file: Option<&str>, is_setup: bool) -> Option<F
         _ => {}
     }
     let is_known = super::exe_output::trouble(&code).is_some_and(|known| !known.is_of_disk());
-    // The user named a distribution that there is not, or a command that the distribution has not.
-    let is_of_user = is(&["wsl_e_distro_not_found", "wsl_e_user_not_found", "e_invalidarg"]);
-    (is_start && !is_known && !is_of_user).then_some(Fault::Other)
+    // The user named a distribution that there is not, or a command that the distribution has not, or started a launcher
+    // twice (ERROR_FILE_EXISTS, ERROR_ALREADY_EXISTS).
+    let is_of_user = is(&["wsl_e_distro_not_found", "wsl_e_user_not_found", "e_invalidarg"])
+        || is_launcher && is(&["0x80070050", "0x800700b7"]);
+    let other = if is_launcher { Fault::Launcher } else { Fault::Other };
+    (is_start && !is_known && !is_of_user).then_some(other)
+}
+
+/// What the launchers of distributions print before a number.
+const LAUNCHER: &str = "WslRegisterDistribution failed";
+
+/// Parts of Windows that WSL needs. Their errors are of a start whatever the step is, unless a user can cause them too.
+fn of_windows(error: &str, has_machine: bool, is_launcher: bool) -> Option<Fault> {
+    Some(match error {
+        "nte_bad_signature" | "0x80090006" | "error_invalid_data" | "0x8007000d"
+            if has_machine || is_launcher =>
+        {
+            Fault::Unsigned
+        }
+        "e_invalidarg" | "0x80070057" if has_machine || is_launcher => Fault::Refused,
+        "wsl_e_nested_not_supported" => Fault::Nested,
+        "wsaeopnotsupp" | "0x8007273d" | "rpc_x_bad_stub_data" | "0x800706f7" => Fault::Winsock,
+        "error_service_request_timeout"
+        | "0x8007041d"
+        | "co_e_server_exec_failure"
+        | "0x80080005"
+        | "rpc_s_server_unavailable"
+        | "0x800706ba" => Fault::ServiceSilent,
+        _ => return None,
+    })
 }
 
 /// WinINet, Windows Update, its delivery optimization, and the status of an HTTP server. A setup also starts what it has
@@ -265,6 +313,16 @@ mod tests {
             ("CreateInstance/CreateVm/WSL_E_CUSTOM_KERNEL_NOT_FOUND", Fault::CustomKernel),
             ("CreateInstance/CreateVm/HCS/0x80070569", Fault::Logon),
             ("CreateInstance/CreateVm/HCS/0x80040155", Fault::Other),
+            ("CreateInstance/CreateVm/0x800705b4", Fault::Timeout),
+            ("RegisterDistro/CreateVm/ERROR_TIMEOUT", Fault::Timeout),
+            ("0x800705b4", Fault::Stuck),
+            ("CreateInstance/CreateVm/HCS/0x80090006", Fault::Unsigned),
+            ("CreateInstance/CreateVm/HCS/ERROR_INVALID_DATA", Fault::Unsigned),
+            ("CreateInstance/CreateVm/HCS/E_INVALIDARG", Fault::Refused),
+            ("CreateInstance/CreateVm/WSL_E_NESTED_NOT_SUPPORTED", Fault::Nested),
+            ("0x8007273d", Fault::Winsock),
+            ("CreateInstance/0x800706f7", Fault::Winsock),
+            ("0x80080005", Fault::ServiceSilent),
         ] {
             assert_eq!(of(&format!("…\nError code: Wsl/Service/{code}\n")), Some(fault), "{code}");
         }
@@ -279,11 +337,39 @@ mod tests {
     }
 
     #[test]
+    fn a_launcher_prints_a_number_without_steps() {
+        for (number, fault) in [
+            ("0x8007041d", Some(Fault::ServiceSilent)),
+            ("0x80090006", Some(Fault::Unsigned)),
+            ("0x8007000d", Some(Fault::Unsigned)),
+            ("0x80070057", Some(Fault::Refused)),
+            ("0xffffffff", Some(Fault::Network)),
+            ("0x80041002", Some(Fault::Network)),
+            ("0x80070520", Some(Fault::Launcher)),
+            ("0x80004005", Some(Fault::Launcher)),
+            ("0x80070005", Some(Fault::AccessDenied)),
+            // It was started twice; virtualization and features have their own words.
+            ("0x800700b7", None),
+            ("0x80370102", None),
+            ("0x8007019e", None),
+            ("0x80070422", None),
+        ] {
+            let text =
+                format!("Installing…\nWslRegisterDistribution failed with error: {number}\nError: {number}");
+            assert_eq!(of(&text), fault, "{number}");
+        }
+        assert_eq!(of("process exited with code 0xffffffff"), None);
+    }
+
+    #[test]
     fn what_the_user_typed_and_what_others_report_is_no_failure() {
         for code in [
             "Wsl/Service/WSL_E_DISTRO_NOT_FOUND",
             "Wsl/Service/CreateInstance/CreateVm/HCS/HCS_E_HYPERV_NOT_INSTALLED",
             "Wsl/Service/E_ACCESSDENIED",
+            "Wsl/E_INVALIDARG",
+            "Wsl/Service/CreateInstance/E_INVALIDARG",
+            "Wsl/InstallDistro/0x8007000d",
             "Wsl/CallMsi/Install/REGDB_E_CLASSNOTREG",
             "Wsl/Service/CreateInstance/CreateVm/ConfigureNetworking/HNS/0x80070422",
         ] {

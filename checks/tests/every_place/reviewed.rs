@@ -124,6 +124,10 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("sudo systemctl daemon-reload && sudo systemctl restart ", "the same"),
     ("sudo sv restart ", "the same on Void"),
     ("sudo systemctl mask nvidia-cdi-refresh", "undone by unmask"),
+    (
+        "sudo systemctl mask systemd-networkd-wait-online.service",
+        "undone by unmask; WSL sets up its network itself",
+    ),
     ("pip uninstall nvidia-nccl-", "the next command installs the package whose file it overwrote"),
     ("sudo chmod 644 /etc/cdi/", "lets all users read the list of GPUs; takes nothing away"),
     (

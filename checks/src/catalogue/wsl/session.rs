@@ -64,4 +64,18 @@ pub(super) const ROWS: &[Entry] = &[
         fix: None,
         detects: &[],
     },
+    Entry {
+        id: "wsl.root-user",
+        area: Area::Wsl,
+        status: Status::Warning,
+        title: "WSL runs as root instead of as its user",
+        cause: "WSL forgets the user of a distribution that was imported (`wsl --import`, as when it is moved to another drive), and then \
+                starts as root: data, environments and libtorch in the home folder of the user are not found, and new files belong to \
+                root",
+        remedy: Some(
+            "name the user under [user] in /etc/wsl.conf, then end the distribution in a Windows terminal",
+        ),
+        fix: None,
+        detects: &[],
+    },
 ];

@@ -32,7 +32,14 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
                     "containers in WSL get the GPU that Windows gives to WSL; there is none without an NVIDIA card, with a \
                      driver that is older than 470 or in the mode TCC, with an old WSL, or on a Windows that cannot do it",
                 )
-                .remedy("update the NVIDIA driver of Windows and WSL, then see whether nvidia-smi works in WSL")
+                .remedy(
+                    "update WSL and the NVIDIA driver of Windows, quit Docker Desktop, restart Windows, and see whether nvidia-smi works in \
+                     WSL; if it does not, `nvidia-smi` in Windows must show the card in the mode WDDM (data center cards start in TCC: \
+                     `nvidia-smi -g 0 -dm 0` as administrator), and `wsl -l -v` must show version 2 (`wsl --set-version <name> 2`); then \
+                     install the driver again as a clean installation; if nvidia-smi works in WSL and containers still find nothing, \
+                     install another version of Docker Desktop",
+                )
+                .command("wsl.exe -l -v")
                 .command("wsl.exe --update")
                 .command("wsl.exe --shutdown")
                 .command("wsl.exe nvidia-smi"),

@@ -99,6 +99,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     if findings.is_empty() {
         findings.extend(same_images(host, &set));
+        findings.extend(super::exported_names::finding(host, &set));
         let images = set.images(host, "train").map_or(String::new(), |images| match images.paths.len() {
             0 => String::new(),
             number => format!(" with {}", format::count(number, "training image")),

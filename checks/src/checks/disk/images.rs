@@ -9,6 +9,7 @@ use crate::facts::Host;
 use crate::facts::view::data_set::{DataSet, Described, sample};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 /// YOLOv5 skips images with a shorter side, in pixels.
 const LEAST_SIDE: u32 = 10;
@@ -27,6 +28,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let Described::Yaml(set) = host.data_set(data)? else { return Ok(Vec::new()) };
     let Ok(images) = set.images(host, "train") else { return Ok(Vec::new()) };
     let (mut looked, mut broken, mut format, mut refused) = (0, Vec::new(), Vec::new(), Vec::new());
+    let mut deep: Vec<&String> = Vec::new();
     for path in sample(&images.paths) {
         let head = match host.head(path) {
             Ok(Some(head)) => head,
@@ -39,6 +41,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             }
         };
         looked += 1;
+        if is_deep(&head) {
+            deep.push(path);
+        }
         match fault_of(&head, || host.tail(path).ok().flatten()) {
             Some(Fault::Broken(why)) => broken.push(format!("{path}: {why}")),
             Some(Fault::Format(why)) => format.push(format!("{path}: {why}")),
@@ -65,7 +70,33 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             format.first().cloned().or_else(|| Some(format!("{}: unsupported format", unread.first()?)));
         findings.extend(first.map(|first| Finding::new("disk.images-format", title).seen(first)));
     }
+    if let Some(first) = deep.first() {
+        findings.push(of_16_bits(deep.len(), looked, first));
+    }
     Ok(findings)
+}
+
+/// Whether it is a PNG with 16 bits per channel.
+fn is_deep(head: &[u8]) -> bool {
+    const DEPTH: usize = 24;
+    head.starts_with(b"\x89PNG") && head.get(DEPTH) == Some(&16)
+}
+
+/// Pictures of medicine, thermal cameras and depth often use a small part of the 16 bits.
+fn of_16_bits(deep: usize, looked: usize, first: &str) -> Finding {
+    let verb = if deep == 1 { "has" } else { "have" };
+    let title = format!("{deep} of {} {verb} 16 bits per channel", format::count(looked, "sampled image"));
+    Finding::new("disk.images-format", title)
+        .status(Status::Info)
+        .seen(first)
+        .because(
+            "training uses the upper 8 bits, as OpenCV does: pictures that use only a part of the range, such as 12 bits, become nearly \
+             black",
+        )
+        .remedy(
+            "nothing, if the pictures look right in an image viewer; otherwise stretch copies of all to 8 bits with one range, such as \
+             `magick mogrify -level 0,4095 -depth 8 *.png` for 12 bits, or each by itself with `-auto-level` instead of `-level`",
+        )
 }
 
 /// Images for validation that this user may not read, although those for training are.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use yolo_base::format;
 
 use super::label_encoding::{self, Encoding};
-use super::{label_names, unreadable};
+use super::{label_folder, label_names, unreadable};
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::facts::view::data_set::{DataSet, Described, label_of, parent, sample};
@@ -65,6 +65,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     if seen.files == 0 {
+        let image = sample(&images.paths).find(|image| label_of(image) == seen.missing[0]);
+        if let Some(finding) = image.and_then(|image| label_folder::finding(host, &set, image)) {
+            return Ok(vec![finding]);
+        }
         let finding = no_labels(host, &set, &seen.missing);
         return Ok(vec![in_another_format(&images.others).map_or(finding.clone(), |(file, name)| {
             finding.seen(file).remedy(format!(
@@ -104,11 +108,15 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 .extend(host.text(&label_of(image)).ok().flatten().iter().flat_map(|text| classes_of(text)));
         }
     }
-    let findings = seen.findings(&set);
+    let mut findings = seen.findings(&set);
     if findings.is_empty()
         && let Some(finding) = validation_without_labels(host, &set)
     {
         return Ok(vec![finding]);
+    }
+    // What is wrong with those for training is usually wrong with these too.
+    if findings.is_empty() {
+        findings = validation(host, &set, &images.paths);
     }
     Ok(if findings.is_empty() {
         let verb = if seen.files == 1 { "is" } else { "are" };
@@ -130,6 +138,35 @@ fn in_another_format(others: &[String]) -> Option<(String, &'static str)> {
             || others.iter().filter(|one| one.ends_with(".json")).count() == 1;
         Some((file, if is_coco { "COCO (JSON)" } else { "JSON, such as that of LabelMe" }))
     })
+}
+
+/// What is wrong with the labels for validation, where those for training are valid.
+fn validation(host: &Host, set: &DataSet, train: &[String]) -> Vec<Finding> {
+    let Ok(images) = set.images(host, "val") else { return Vec::new() };
+    if images.paths == train {
+        return Vec::new();
+    }
+    let mut seen = Seen { of: " of val", ..Seen::default() };
+    for image in sample(&images.paths) {
+        let file = label_of(image);
+        if let Ok(Some(bytes)) = host.file(&file) {
+            seen.read(&file, &bytes, set.classes(), set.key_points());
+        }
+    }
+    if seen.lines > 0 {
+        return seen.findings(set);
+    }
+    // One empty file may be an image without objects.
+    if seen.files < 2 {
+        return Vec::new();
+    }
+    let title =
+        format!("{} of val of {} are empty", format::count(seen.files, "sampled label file"), set.yaml);
+    vec![
+        Finding::new("disk.labels-empty", title)
+            .seen(seen.first)
+            .because("validation compares what the model finds with the labels: without objects in them all metrics stay 0"),
+    ]
 }
 
 /// Images for validation of which none has labels: all metrics stay 0, however well the model learns.
@@ -202,6 +239,8 @@ fn no_labels(host: &Host, set: &DataSet, missing: &[String]) -> Finding {
 /// What was found in the label files, with an example of each error.
 #[derive(Default)]
 struct Seen {
+    /// The split, if it is not that for training, as the end of a title.
+    of: &'static str,
     /// The first label file that exists.
     first: String,
     files: usize,
@@ -295,7 +334,7 @@ impl Seen {
         what: &str,
     ) -> Option<Finding> {
         let first = places.first()?;
-        let files = format::count(self.files, "sampled label file");
+        let files = format!("{}{}", format::count(self.files, "sampled label file"), self.of);
         let verb = if places.len() == 1 { one } else { many };
         let title = format!("{} in {files} {verb} {what}", format::count(places.len(), "line"));
         Some(Finding::new(id, title).seen(first.clone()))

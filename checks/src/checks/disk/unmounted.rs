@@ -84,7 +84,7 @@ fn by_desktop(host: &Host, table: &str, path: &str) -> Option<Advice> {
     Some(Advice { text, command: None })
 }
 
-/// The drive of Windows that a path in WSL leads to, if WSL has mounted others and not this one.
+/// The drive of Windows that a path in WSL leads to, if WSL has not mounted it.
 pub(super) fn drive_of_windows(host: &Host, path: &str) -> Option<char> {
     if host.is_wsl2() != Ok(true) || host.is_container() {
         return None;
@@ -98,7 +98,26 @@ pub(super) fn drive_of_windows(host: &Host, path: &str) -> Option<char> {
         return None;
     }
     let is_mounted = |place: &str| table.lines().any(|line| line.split(' ').nth(4) == Some(place));
-    (is_mounted(&drive) && !is_mounted(&format!("{root}/{letter}"))).then_some(letter)
+    // A table without C: is that of a WSL that mounts none, or has failed to.
+    let is_told = is_mounted(&drive) || refusal(host, letter).is_some();
+    (is_told && !is_mounted(&format!("{root}/{letter}"))).then_some(letter)
+}
+
+/// What WSL said of a drive that it could not mount: `mount drvfs on /mnt/d (…path=D:\…) failed: 13` in the kernel log, or
+/// `wsl: Failed to mount D:\, see dmesg for more details.`
+fn refusal(host: &Host, letter: char) -> Option<String> {
+    let path = format!("path={}:", letter.to_ascii_uppercase());
+    let of_log = host
+        .kernel_lines(&["drvfs"])
+        .into_iter()
+        .find(|line| line.contains(&path) && line.contains("failed"));
+    of_log.or_else(|| {
+        let words = format!("Failed to mount {}:", letter.to_ascii_uppercase());
+        let outputs = host.recorded_commands().into_iter().map(|(_, output)| output.all_text());
+        outputs
+            .into_iter()
+            .find_map(|text| Some(text.lines().find(|line| line.contains(&words))?.trim().to_owned()))
+    })
 }
 
 /// The finding about a data set on a drive that WSL has not mounted.
@@ -106,6 +125,19 @@ pub(super) fn mount_drive(finding: Finding, host: &Host, letter: char) -> Findin
     let drive = host.windows_drive();
     let root = drive.rsplit_once('/').map_or("", |(root, _)| root);
     let (name, place) = (letter.to_ascii_uppercase(), format!("{root}/{letter}"));
+    let refusal = refusal(host, letter);
+    // EACCES: Windows does not let anybody read it.
+    let is_locked = refusal.as_ref().is_some_and(|line| line.trim_end().ends_with("failed: 13"));
+    let finding = refusal.into_iter().fold(finding, Finding::seen);
+    if is_locked {
+        return finding
+            .because(format!("Windows does not let WSL read the drive {name}:, most often because BitLocker has locked it"))
+            .remedy(format!(
+                "unlock the drive in Windows' Explorer, then mount it in WSL; to unlock it at each start of Windows, use `manage-bde \
+                 -autounlock -enable {name}:` in a Windows terminal as administrator"
+            ))
+            .command(format!("sudo mkdir -p {place} && sudo mount -t drvfs {name}: {place}"));
+    }
     finding
         .because(format!(
             "the Windows drive {name}: is not mounted in WSL, which mounts the drives that are there when it starts: this one was \

@@ -7,6 +7,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Are there certificates for downloads?",
@@ -43,6 +44,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let broken: Vec<Finding> =
         VARIABLES.iter().filter_map(|(name, who)| names_nothing(host, name, who)).collect();
     let names_bundle = host.env(SSL_CERT_FILE)?.is_some_and(|file| !file.is_empty());
+    let broken = if broken.is_empty() { inspected(host).into_iter().collect() } else { broken };
     // Without libtorch, there is a download to come that needs the system's certificates.
     if !broken.is_empty() || names_bundle || host.places()?.libtorch.is_some() {
         return Ok(broken);
@@ -63,6 +65,60 @@ fn run(host: &Host, _: &Intent) -> Answer {
     ]);
     Ok(vec![package.into_iter().fold(finding, Finding::command)])
 }
+
+/// What OpenSSL says of a server whose certificate comes from an authority that this system does not know.
+const UNKNOWN_AUTHORITY: [&str; 4] = [
+    "self-signed certificate in certificate chain",
+    "self signed certificate in certificate chain",
+    "unable to get local issuer certificate",
+    "invalid peer certificate: UnknownIssuer",
+];
+
+/// A recorded download that failed because a company reads the traffic and signs it with an authority of its own.
+fn inspected(host: &Host) -> Option<Finding> {
+    let is_it = |line: &str| UNKNOWN_AUTHORITY.iter().any(|words| line.contains(words));
+    let outputs = host.recorded_commands().into_iter().map(|(_, output)| output.all_text());
+    let line = outputs
+        .into_iter()
+        .find_map(|text| Some(text.lines().find(|line| is_it(line))?.trim().to_owned()))?;
+    let is_wsl = host.is_wsl2() == Ok(true);
+    let title = "downloads fail, because this system does not know the authority that signed the server's certificate";
+    let finding = Finding::new("network.certificates", title).status(Status::Warning).seen(line).because(
+        "a proxy or a program of a company (Zscaler, Netskope, GlobalProtect, Umbrella, FortiClient, a virus scanner) reads the traffic and \
+         signs it with a certificate of its own, which Windows or the browser knows and Linux does not",
+    );
+    let (how, file) = if is_wsl {
+        (
+            "add the certificates of Windows, which the commands export, to those of this system",
+            "root-of-windows.crt",
+        )
+    } else {
+        (
+            "get the root certificate (PEM) from whoever administers the network, and add it to those of this system",
+            "root-of-company.crt",
+        )
+    };
+    let finding = finding.remedy(format!(
+        "{how}; programs with certificates of their own, such as pip, need `export REQUESTS_CA_BUNDLE={}` as well",
+        BUNDLES.iter().find(|bundle| host.exists(bundle) == Ok(true)).unwrap_or(&BUNDLES[0])
+    ));
+    let finding = if is_wsl { finding.command(EXPORT) } else { finding };
+    let add = |folder: &str, update: &str| format!("sudo cp {file} {folder}/ && sudo {update}");
+    let commands = [
+        add("/usr/local/share/ca-certificates", "update-ca-certificates"),
+        add("/etc/pki/ca-trust/source/anchors", "update-ca-trust"),
+        add("/etc/pki/trust/anchors", "update-ca-certificates"),
+        add("/etc/ca-certificates/trust-source/anchors", "update-ca-trust"),
+    ];
+    let command =
+        host.package_command([&commands[0], &commands[1], &commands[2], &commands[3]].map(String::as_str));
+    Some(command.into_iter().fold(finding, Finding::command))
+}
+
+/// Writes all authorities that Windows knows into one file, from WSL.
+const EXPORT: &str = "powershell.exe -NoProfile -Command 'Get-ChildItem Cert:\\LocalMachine\\Root | ForEach-Object { \
+                      \"-----BEGIN CERTIFICATE-----\"; [Convert]::ToBase64String($_.RawData, \"InsertLineBreaks\"); \
+                      \"-----END CERTIFICATE-----\" }' | tr -d '\\r' > root-of-windows.crt";
 
 /// A variable whose file, or whose every folder, does not exist, as after the removal of a conda installation.
 fn names_nothing(host: &Host, name: &str, who: &str) -> Option<Finding> {

@@ -70,7 +70,12 @@ fn run(host: &Host, _: &Intent) -> Answer {
     }
     // One of the two is enough.
     if let (Err(why), Err(_)) = (&status, &list) {
-        if let Some(finding) = start::silent(host).or_else(|| start::failed(host, &said)) {
+        let answers: Vec<&str> = said.iter().filter_map(Said::of_start).collect();
+        let of_start = || {
+            let of_pc = || start::trouble(&said).and_then(|text| trouble(host, text));
+            services::disabled(host, &answers).or_else(|| start::failed(host, &said)).or_else(of_pc)
+        };
+        if let Some(finding) = start::silent(host).or_else(|| app_control(host, &why.0)).or_else(of_start) {
             return Ok(vec![finding]);
         }
         return Err(why.clone());
@@ -79,22 +84,26 @@ fn run(host: &Host, _: &Intent) -> Answer {
     said.extend(
         [("wsl.exe --status", &status), ("wsl.exe -l -v", &list)].map(|(line, text)| Said::new(line, text)),
     );
-    if let Some(finding) = services::disabled(host, &[&status, &list]) {
+    let answers: Vec<&str> = [status.as_str(), &list]
+        .into_iter()
+        .chain(said.iter().filter(|_| !inside).filter_map(Said::of_start))
+        .collect();
+    if let Some(finding) = services::disabled(host, &answers) {
         return Ok(vec![finding]);
     }
     let distributions = exe_output::distributions(&list);
     let has_distribution = distributions.iter().any(Distribution::is_usable);
     let mut findings = if inside { Vec::new() } else { start::setup_failed(host, &said, has_distribution) };
     let web = start::needs_web_download(host, &said);
-    let fit = |finding: Finding| from_web(in_machine(host, finding), web);
+    let fit = |finding: Finding| from_web(start::with_store(host, in_machine(host, finding)), web);
     match start::failed(host, &said).filter(|_| !inside) {
         // WSL starts, in another way than it is set to.
         Some(finding) if finding.status == Status::Info => findings.push(finding),
         Some(finding) => return Ok([finding].into_iter().chain(findings).collect()),
         None => {}
     }
-    let of_start = || start::trouble(&said).filter(|_| !inside).and_then(trouble);
-    if let Some(finding) = trouble(&status).or_else(|| trouble(&list)).or_else(of_start) {
+    let of_start = || start::trouble(&said).filter(|_| !inside).and_then(|text| trouble(host, text));
+    if let Some(finding) = trouble(host, &status).or_else(|| trouble(host, &list)).or_else(of_start) {
         return Ok([fit(finding)].into_iter().chain(findings).collect());
     }
     let unknown = |text: &str| {
@@ -128,7 +137,7 @@ pub(in crate::checks) fn failure(host: &Host, command: &str, text: &str) -> Opti
     let said = [Said::new(command, text)];
     let of_start = || start::failed(host, &said).filter(|finding| finding.status == Status::Error);
     let web = start::needs_web_download(host, &said);
-    let of_pc = || trouble(text).map(|finding| from_web(in_machine(host, finding), web));
+    let of_pc = || trouble(host, text).map(|finding| from_web(in_machine(host, finding), web));
     services::disabled(host, &[text]).or_else(of_start).or_else(of_pc)
 }
 
@@ -179,7 +188,7 @@ fn not_installed(title: &str) -> Finding {
         .command("wsl.exe --install")
 }
 
-fn trouble(answer: &str) -> Option<Finding> {
+fn trouble(host: &Host, answer: &str) -> Option<Finding> {
     let trouble = exe_output::trouble(answer)?;
     let (id, commands): (_, &[&str]) = match trouble {
         // This message of WSL has one code for both causes, of which the feature is repaired faster.
@@ -194,6 +203,7 @@ fn trouble(answer: &str) -> Option<Finding> {
         Trouble::NotInstalled => return Some(not_installed("WSL is not installed on this PC")),
         Trouble::KernelMissing => ("wsl.kernel-missing", &["wsl.exe --update"]),
         Trouble::NoDistribution => ("wsl.no-distribution", &["wsl.exe --install -d Ubuntu"]),
+        Trouble::Forbidden if exe_output::is_app_control(answer) => return app_control(host, answer),
         Trouble::Forbidden => {
             return Some(policy::blocked(&format!("WSL 2 cannot run: {trouble}")));
         }
@@ -209,6 +219,11 @@ fn trouble(answer: &str) -> Option<Finding> {
         None => finding,
     };
     Some(commands.iter().fold(finding, |finding, command| finding.command(*command)))
+}
+
+/// App Control for Business, Device Guard or Smart App Control does not let wsl.exe start.
+fn app_control(host: &Host, answer: &str) -> Option<Finding> {
+    exe_output::is_app_control(answer).then(|| policy::app_control(host))
 }
 
 /// An error that nothing else here explains: it does not mean that there is no distribution.

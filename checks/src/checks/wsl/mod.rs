@@ -7,6 +7,7 @@ mod config_misplaced;
 mod config_values;
 mod crash_dumps;
 mod data;
+mod default_user;
 pub(in crate::checks) mod disk;
 mod fstab;
 pub(in crate::checks) mod gpu_blocked;
@@ -68,5 +69,6 @@ pub(super) const CHECKS: &[&Check] = &[
     &several_machines::CHECK,
     &clock::CHECK,
     &session::CHECK,
+    &default_user::CHECK,
     &interop::CHECK,
 ];

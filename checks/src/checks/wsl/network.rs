@@ -14,6 +14,8 @@ use crate::status::Status;
 const DOWNLOADS: &str = "download.pytorch.org";
 /// The name server of WSL's DNS tunnel (Microsoft, "Advanced settings configuration in WSL").
 const TUNNEL: &str = "10.255.255.254";
+/// The first Windows with that tunnel: Windows 11 22H2.
+const TUNNEL_BUILD: u32 = 22621;
 const INTERNET_SETTINGS: &str = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Internet Settings";
 const IPV6: &str = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip6\Parameters\DisabledComponents";
 /// The service of Microsoft's Global Secure Access client.
@@ -133,11 +135,34 @@ fn dns(host: &Host, fetches: bool) -> Option<Finding> {
     } else {
         finding
     };
+    if host.windows_build().is_ok_and(|build| build < TUNNEL_BUILD) && !is_tunnel {
+        return Some(own_server(finding, path));
+    }
     let finding = match host.wslconfig() {
         Ok(config) => finding.command(super::edit(host, &config)),
         Err(_) => finding,
     };
     Some(finding.command(super::SHUTDOWN))
+}
+
+/// Windows 10, and Windows 11 before 22H2, have no DNS tunnel: WSL asks Windows by way of its virtual adapter, which a
+/// firewall or VPN may block.
+fn own_server(finding: Finding, path: &str) -> Finding {
+    finding
+        .because(
+            "WSL asks Windows for names by way of the adapter `vEthernet (WSL)`, which a firewall (of Windows, ESET, Symantec) or a VPN \
+             blocks; this Windows has no DNS tunnel (`dnsTunneling`), which needs Windows 11 22H2",
+        )
+        .remedy(
+            "name a DNS server yourself with the commands: in a company its own (`Get-DnsClientServerAddress` in PowerShell shows it) \
+             instead of 1.1.1.1; or let the firewall accept WSL, in PowerShell as administrator: `New-NetFirewallRule -DisplayName WSL \
+             -Direction Inbound -InterfaceAlias 'vEthernet (WSL)' -Action Allow`; with a VPN, \
+             `networkingMode=virtioproxy` under [wsl2] in .wslconfig (WSL 2.3 or later) goes through it",
+        )
+        .command("printf '[network]\\ngenerateResolvConf=false\\n' | sudo tee -a /etc/wsl.conf")
+        .command(format!("sudo rm {path}"))
+        .command(format!("echo nameserver 1.1.1.1 | sudo tee {path}"))
+        .command(super::SHUTDOWN)
 }
 
 /// Whether Microsoft's Global Secure Access client is running; its folder is checked first.

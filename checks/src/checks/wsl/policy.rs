@@ -35,6 +35,35 @@ pub(super) fn blocked(title: &str) -> Finding {
         .remedy("ask the administrator of this PC to allow WSL; until then, train on a Linux machine")
 }
 
+/// Smart App Control: 0 off, 1 on, 2 evaluation.
+const SMART: &str = r"HKLM\SYSTEM\CurrentControlSet\Control\CI\Policy\VerifiedAndReputablePolicyState";
+
+/// The finding, where Windows does not let WSL's programs start.
+pub(super) fn app_control(host: &Host) -> Finding {
+    let title = "WSL 2 cannot run: Windows does not let its programs start (App Control, Device Guard)";
+    let finding = Finding::new("wsl.feature-off", title);
+    let is_smart = host.registry(SMART).ok().flatten().is_some_and(|set| matches!(set.trim(), "1" | "0x1"));
+    if is_smart {
+        return finding
+            .because("Smart App Control of Windows blocks programs that it does not know")
+            .seen(format!("{SMART} is 1"))
+            .remedy(
+                "install the WSL of today, which Microsoft has signed; if Windows blocks it too, turn Smart App Control off (Windows \
+                 Security, App & browser control, Smart App Control), which older builds of Windows 11 turn on again only after a \
+                 reset of the PC",
+            )
+            .command("winget install Microsoft.WSL")
+            .command("start windowsdefender://appbrowser");
+    }
+    finding
+        .because("App Control for Business (WDAC, Device Guard), which an administrator or a hardening program has set up, blocks WSL")
+        .remedy(
+            "let the administrator of this PC allow C:\\Windows\\System32\\wsl.exe and C:\\Program Files\\WSL, which Microsoft has \
+             signed, and the launcher of the distribution; after a hardening program, undo its policy; until then, train on a Linux \
+             machine",
+        )
+}
+
 /// The settings of `.wslconfig` that a policy disables.
 pub(super) fn disabled_setting(host: &Host, config: &WslConfig) -> Option<Finding> {
     let (key, policy) = SETTINGS.iter().find(|(key, policy)| {

@@ -84,7 +84,73 @@ fn without_user_session(host: &Host) -> Option<Finding> {
     };
     let finding =
         Finding::new("wsl.user-session", "the systemd session of this user did not start").seen(seen);
+    if let Some(slow) = slow_start(host) {
+        let number = host.user().ok()?.uid?;
+        return Some(slow.applied(finding.command(format!("sudo systemctl restart user@{number}.service"))));
+    }
     Some(finding.command("journalctl -b -u user@$(id -u)"))
+}
+
+/// What keeps systemd from being ready when WSL stops waiting for it.
+struct SlowStart {
+    /// The units that wait for a network.
+    units: Vec<&'static str>,
+    /// What WSL or systemd said.
+    line: Option<String>,
+}
+
+/// Units that wait until something else than WSL has set up a network.
+const WAITING: [&str; 2] = ["systemd-networkd-wait-online.service", "NetworkManager-wait-online.service"];
+/// What WSL writes to the kernel log when it stops waiting.
+const LATE: [&str; 3] = [
+    "/sbin/init failed to start within",
+    "Timed out waiting for user session",
+    "Failed to query system state: Transport endpoint is not connected",
+];
+
+/// Whether systemd was too slow for WSL, and why.
+fn slow_start(host: &Host) -> Option<SlowStart> {
+    let is_enabled = |unit: &&str| {
+        let link = |path: String| host.link(&path).ok().flatten();
+        let is_masked =
+            link(format!("/etc/systemd/system/{unit}")).is_some_and(|target| target == "/dev/null");
+        !is_masked && link(format!("/etc/systemd/system/network-online.target.wants/{unit}")).is_some()
+    };
+    let units: Vec<&str> = WAITING.into_iter().filter(is_enabled).collect();
+    let line = host.kernel_lines(&LATE).into_iter().next();
+    (line.is_some() || !units.is_empty()).then_some(SlowStart { units, line })
+}
+
+impl SlowStart {
+    /// The finding with the remedy for a systemd that is late.
+    fn applied(self, finding: Finding) -> Finding {
+        let finding = match self.line {
+            Some(line) => finding.seen(line),
+            None => finding,
+        };
+        let finding =
+            self.units.iter().fold(finding, |finding, unit| finding.seen(format!("{unit} is enabled")));
+        let why = if self.units.is_empty() {
+            "systemd needed longer to start than WSL waits (10 s), as with a desktop, many services or a PC under load"
+        } else {
+            "systemd needed longer to start than WSL waits (10 s): it waits for a network that WSL itself provides"
+        };
+        let more = "give it more time with `initTimeout=60000` under [boot] in /etc/wsl.conf, or start fewer services (`systemd-analyze \
+                    blame` lists the slow ones; `sudo systemctl set-default multi-user.target` starts no desktop)";
+        if self.units.is_empty() {
+            return finding
+                .because(why)
+                .remedy(format!("{more}, then shut WSL down from Windows"))
+                .command(super::SHUTDOWN);
+        }
+        finding
+            .because(why)
+            .remedy(format!(
+                "turn off what waits, then shut WSL down from Windows; if that is not enough, {more}"
+            ))
+            .command(format!("sudo systemctl mask {}", self.units.join(" ")))
+            .command(super::SHUTDOWN)
+    }
 }
 
 /// Whether this is the user whom WSL logs in: the one of /etc/wsl.conf, or the first that the distribution made.
@@ -139,6 +205,14 @@ fn without_systemd(host: &Host, first: &str) -> Finding {
             .because("/etc/wsl.conf was changed after WSL started, and is read when WSL starts")
             .remedy("shut WSL down from Windows, and start it again")
             .command(super::SHUTDOWN);
+    }
+    let is_old = match host.wsl_versions() {
+        Ok(Some(None)) => true,
+        Ok(Some(Some(versions))) => versions.wsl.0 < WITH_SYSTEMD,
+        _ => false,
+    };
+    if let Some(slow) = slow_start(host).filter(|_| !is_old) {
+        return slow.applied(finding);
     }
     let finding = match host.wsl_versions() {
         Ok(Some(None)) => {

@@ -156,7 +156,14 @@ impl Host {
             if let Some(build) = self.registry(BUILD).ok().flatten().and_then(|build| build.parse().ok()) {
                 return Ok(build);
             }
-            let system = self.system()?;
+            if let Some(build) = self.recorded_build() {
+                return Ok(build);
+            }
+            let of_wsl = self.wsl_versions().ok().flatten().flatten().and_then(|versions| versions.windows);
+            let system = match (self.system(), of_wsl) {
+                (Err(_), Some(windows)) => return Ok(windows.build()),
+                (system, _) => system?,
+            };
             let texts = [system.kernel, system.name];
             return texts
                 .iter()

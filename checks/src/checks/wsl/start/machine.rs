@@ -1,10 +1,11 @@
 //! The virtual machine of WSL: what keeps Windows from starting it, or ends it.
 
 use super::disk::{self, Disk};
+use super::windows;
 use crate::checks::wsl::{SHUTDOWN, edit};
 use crate::facts::Host;
 use crate::finding::Finding;
-use crate::status::Status;
+use crate::wsl::exe_output::Version;
 use crate::wsl::start_failure::{Failure, Fault};
 
 /// As far as the catalogue has the words.
@@ -28,6 +29,10 @@ pub(super) fn finding(host: &Host, failure: &Failure<'_>) -> Finding {
                 Some(limit) => finding.seen(format!(".wslconfig: memory={limit}")),
                 None => finding,
             };
+            let code = failure.code.to_ascii_lowercase();
+            if code.contains("0x800705aa") || code.contains("no_system_resources") {
+                return fragmented(host, finding);
+            }
             finding.command(SHUTDOWN)
         }
         Fault::CustomKernel => {
@@ -52,6 +57,12 @@ pub(super) fn finding(host: &Host, failure: &Failure<'_>) -> Finding {
         .command("sc.exe start vmcompute"),
         Fault::Stuck => Finding::new("wsl.no-answer", "WSL does not start: its service is stuck or lost its virtual machine")
             .command(SHUTDOWN),
+        Fault::Unsigned => windows::unsigned(host, failure.code),
+        Fault::Refused => windows::refused(host, failure.code),
+        Fault::ServiceSilent => windows::service_silent(failure.code),
+        Fault::Winsock => windows::winsock(),
+        Fault::Nested => windows::nested(host),
+        Fault::Launcher => windows::launcher(failure.code),
         _ => other(failure.code),
     }
 }
@@ -99,15 +110,62 @@ pub(super) fn custom_kernel(host: &Host, key: &str, value: Option<&str>) -> Find
     .command(SHUTDOWN)
 }
 
+/// `Insufficient system resources`: each processor of the virtual machine needs pages that lie side by side
+/// (microsoft/WSL#5231).
+fn fragmented(host: &Host, finding: Finding) -> Finding {
+    let finding = finding
+        .because(
+            "a virtual machine needs memory that lies in one piece for each of its processors, and Windows has no such piece \
+             left: after days of work its memory is in small pieces, also if much is free",
+        )
+        .remedy(
+            "close programs and restart Windows (Restart, because Shut down keeps the state); if it comes back, write \
+             `processors=4`, or half of the PC's, under [wsl2] in .wslconfig, lower `memory=`, and let Windows manage the \
+             page file (SystemPropertiesPerformance.exe, Advanced, Virtual memory)",
+        );
+    let finding = match host.wslconfig() {
+        Ok(config) => finding.command(edit(host, &config)),
+        Err(_) => finding,
+    };
+    finding.command("shutdown /r /t 0")
+}
+
+/// Releases of WSL whose kernel does not start on some PCs: microsoft/WSL#40783, #40820, #41601.
+const SLOW_FROM: [u32; 4] = [2, 7, 5, 0];
+const SLOW_BEFORE: [u32; 4] = [2, 7, 15, 0];
+const SLOW_KERNEL: [u32; 3] = [6, 18, 33];
+/// The revision of Windows 11 22H2 and 23H2 with KB5043145, after which no virtual machine answered (microsoft/WSL#12090).
+const FAULTY_REVISION: u32 = 4249;
+
 /// The virtual machine was started and did not answer.
-pub(super) fn timeout(code: &str, disk: &Disk) -> Finding {
+pub(super) fn timeout(host: &Host, code: &str, disk: &Disk) -> Finding {
     let title = "WSL does not start: its virtual machine does not answer in time";
-    let finding = Finding::new("wsl.start-timeout", title)
+    let finding = Finding::new("wsl.start-timeout", title);
+    let code = code.to_ascii_lowercase();
+    let versions = host.wsl_versions().ok().flatten().flatten();
+    let is_slow = versions.is_some_and(|versions| {
+        (SLOW_FROM..SLOW_BEFORE).contains(&versions.wsl.0)
+            && versions.kernel.is_none_or(|kernel| kernel.0[..3] == SLOW_KERNEL)
+    });
+    if let Some(versions) = versions.filter(|_| is_slow && code.contains("createvm")) {
+        return slow_kernel(finding, versions.wsl);
+    }
+    let update = match versions.and_then(|versions| versions.windows) {
+        Some(windows) if matches!(windows.build(), 22621 | 22631) && windows.0[3] == FAULTY_REVISION => {
+            "Windows' update KB5043145 is known to do this: install a newer one with Windows Update, or remove it with `wusa.exe \
+             /uninstall /kb:5043145` in a Windows terminal as administrator"
+        }
+        _ => {
+            "if it began with an update of Windows, install the next one (Settings, Windows Update), or remove that one there \
+             (Update history, Uninstall updates)"
+        }
+    };
+    let finding = finding
         .command(SHUTDOWN)
         .command("dism.exe /online /enable-feature /featurename:VirtualMachinePlatform /all")
         .command("wsl.exe --update");
-    if code.to_ascii_lowercase().contains("createvm") {
-        return finding;
+    if code.contains("createvm") {
+        return and(finding, update);
     }
     // The machine runs, and one distribution in it does not: its file system is repaired again and again.
     let check = disk::finding(Fault::DiskDamaged, disk);
@@ -120,66 +178,24 @@ pub(super) fn timeout(code: &str, disk: &Disk) -> Finding {
     )
 }
 
-/// The network of the virtual machine. WSL falls back to another mode, of which only `None` is no network.
-pub(super) fn network(host: &Host, text: &str, code: &str) -> Finding {
-    let lower = text.to_ascii_lowercase();
-    let set = host.wslconfig().ok().and_then(|config| Some(config.value("networkingMode")?.to_owned()));
-    // `(networkingMode Nat), falling back to networkingMode VirtioProxy`, in every language.
-    let mut modes = lower.split("networkingmode ").skip(1).filter_map(|rest| {
-        let end = rest.find(|letter: char| !letter.is_ascii_alphabetic()).unwrap_or(rest.len());
-        Some(&rest[..end]).filter(|mode| !mode.is_empty())
-    });
-    let (said, instead) = (modes.next(), modes.next());
-    let mode = said.map(ToOwned::to_owned).or(set).unwrap_or_else(|| "nat".to_owned()).to_ascii_lowercase();
-    let is_switch = lower.contains("wsl_e_vmswitch_not_found");
-    let falls_back = instead.is_some()
-        || lower.contains("falling back")
-        || !is_switch && !code.to_ascii_lowercase().starts_with("wsl/");
-    let (title, status) = match (instead, falls_back) {
-        (Some(instead), _) if instead != "none" => (
-            format!("WSL uses networkingMode={instead}, because Windows cannot set up networkingMode={mode}"),
-            Status::Info,
-        ),
-        (_, true) => {
-            (format!("WSL has no network: Windows cannot set up networkingMode={mode}"), Status::Warning)
-        }
-        (_, false) => (
-            format!("WSL cannot start: Windows cannot set up its network (networkingMode={mode})"),
-            Status::Error,
-        ),
-    };
-    let finding = Finding::new("wsl.network-broken", title).status(status);
-    if status == Status::Info {
-        return finding.remedy(format!(
-            "nothing, if the network works; to have {mode}, restart Windows, and end VPN programs before WSL starts"
-        ));
-    }
-    let file = |finding: Finding| match host.wslconfig() {
-        Ok(config) => finding.command(edit(host, &config)),
-        Err(_) => finding,
-    };
-    match mode.as_str() {
-        "bridged" => {
-            let finding = finding
-                .because("bridged mode needs a virtual switch of Hyper-V, whose name `vmSwitch=` gives; there is none of that name")
-                .remedy(
-                    "remove `networkingMode=bridged` and `vmSwitch=` from .wslconfig, or write the name of an existing external \
-                     switch there (Get-VMSwitch lists them in PowerShell as administrator); then shut WSL down",
-                );
-            file(finding).command(SHUTDOWN)
-        }
-        "mirrored" => {
-            let finding = finding
-                .because(
-                    "mirrored mode copies Windows' network adapters; a VPN, a virtual adapter or a network service that hangs \
-                     prevents that",
-                )
-                .remedy(
-                    "restart Windows, and end VPN programs before starting WSL; if it fails again, write `networkingMode=nat` or \
-                     `networkingMode=virtioproxy` under [wsl2] in .wslconfig, and shut WSL down",
-                );
-            file(finding).command(SHUTDOWN)
-        }
-        _ => finding.command("net.exe stop hns").command("net.exe start hns").command(SHUTDOWN),
-    }
+/// The remedy with one more step at its end.
+fn and(finding: Finding, step: &str) -> Finding {
+    let text = finding.remedy.as_ref().map_or_else(String::new, |remedy| remedy.text.clone());
+    finding.remedy(format!("{text}; {step}"))
+}
+
+/// A kernel that starts so slowly on some PCs that WSL gives up.
+fn slow_kernel(finding: Finding, version: Version) -> Finding {
+    finding
+        .because(format!(
+            "the kernel of WSL {version} (6.18.33) does not start in time on some PCs: old processors of AMD, Intel N100 and N150, \
+             and a Windows that is itself a virtual machine"
+        ))
+        .remedy(
+            "update WSL to a pre-release, which has a later kernel; if it says the same again, remove `Windows Subsystem for Linux` \
+             in Windows' list of apps and install an older one, with the .msi of WSL 2.6.3 (kernel 6.6) of \
+             https://github.com/microsoft/WSL/releases; distributions and their files are kept",
+        )
+        .command(SHUTDOWN)
+        .command("wsl.exe --update --pre-release")
 }

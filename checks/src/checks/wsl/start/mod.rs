@@ -5,12 +5,15 @@
 mod disk;
 mod files;
 mod machine;
+mod network;
 mod said;
 mod setup;
+mod windows;
 
 use std::time::Duration;
 
 pub(super) use said::Said;
+pub(super) use setup::with_store;
 
 use super::SHUTDOWN;
 use crate::facts::{Host, Unknown};
@@ -67,7 +70,10 @@ pub(super) fn recorded(host: &Host) -> Vec<Said> {
         // A program inside WSL may print numbers and end well.
         let is_relevant = has_error || is_launcher && !output.succeeded() || text.contains("wsl: ");
         let said = Said::new(&command, &text);
-        let is_other = OTHER.iter().any(|option| said.has(option));
+        // An import or a change of the version starts the virtual machine, which then fails as for every start.
+        let has_machine =
+            exe_output::codes(&text).any(|code| code.to_ascii_lowercase().contains("/createvm/"));
+        let is_other = !has_machine && OTHER.iter().any(|option| said.has(option));
         (is_relevant && !is_other).then_some(said)
     });
     of_wsl.collect()
@@ -178,14 +184,20 @@ fn finding(host: &Host, said: &Said, failure: &Failure<'_>) -> Finding {
         Fault::Installer => return setup::installer(host),
         Fault::ServiceMissing => setup::service_missing(host),
         Fault::SystemAccount => setup::other_account("the account SYSTEM"),
-        Fault::Network => machine::network(host, &said.text, failure.code),
-        Fault::Timeout => machine::timeout(failure.code, &disk),
+        Fault::Network => network::finding(host, &said.text, failure.code),
+        Fault::Timeout => machine::timeout(host, failure.code, &disk),
         Fault::Gpu
         | Fault::Stuck
         | Fault::Crashed
         | Fault::Memory
         | Fault::CustomKernel
         | Fault::Logon
+        | Fault::Unsigned
+        | Fault::Refused
+        | Fault::ServiceSilent
+        | Fault::Winsock
+        | Fault::Nested
+        | Fault::Launcher
         | Fault::Other => machine::finding(host, failure),
     };
     seen(finding, failure)

@@ -35,6 +35,12 @@ impl Said {
         self.has("--online") || self.has("-o")
     }
 
+    /// The text, if it may tell why nothing starts. What a download of a setup needs are other services of Windows.
+    pub(in crate::checks::wsl) fn of_start(&self) -> Option<&str> {
+        let is_of_start = !self.is_setup || self.text.to_ascii_lowercase().contains("/service/");
+        is_of_start.then_some(self.text.as_str())
+    }
+
     /// The distribution that the command names with `-d`.
     pub(super) fn distribution(&self) -> Option<&str> {
         let words: Vec<&str> = self.words().collect();

@@ -64,6 +64,9 @@ pub(super) fn download(host: &Host, text: &str, is_list: bool) -> Finding {
 
 /// The installer (.msi) inside `wsl --update` fails.
 pub(super) fn installer(host: &Host) -> Finding {
+    if let Some(finding) = without_installer(host) {
+        return finding;
+    }
     Finding::new("wsl.damaged", "WSL cannot be installed or updated: its installer fails")
         .because(
             "an earlier installation of WSL was not completed, or Windows Installer lost the file from which it was installed",
@@ -79,6 +82,70 @@ pub(super) fn installer(host: &Host) -> Finding {
         .command("wsl.exe --update")
 }
 
+/// Windows Installer keeps what it installed in this hidden folder, and installs nothing without it.
+const INSTALLER: &str = r"C:\Windows\Installer";
+
+fn without_installer(host: &Host) -> Option<Finding> {
+    if host.stat(INSTALLER) != Ok(None) {
+        return None;
+    }
+    let title =
+        format!("WSL cannot be installed: {INSTALLER}, which Windows Installer needs, does not exist");
+    Some(
+        Finding::new("wsl.damaged", title)
+            .because("somebody removed or renamed the folder, often to make room; no .msi can be installed or repaired without it")
+            .remedy(format!(
+                "give the folder its name back if it was renamed (such as Installer_old), otherwise make an empty one, in a Windows \
+                 terminal as administrator; then run the installer ({}) of https://github.com/microsoft/WSL/releases as administrator",
+                msi(host)
+            ))
+            .command(format!("mkdir {INSTALLER}"))
+            .command(format!(r"msiexec.exe /i <folder of the download>\{}", msi(host))),
+    )
+}
+
+/// Windows' store of components is damaged, or has lost files: ERROR_SXS_COMPONENT_STORE_CORRUPT, its numbers and names.
+const STORE: [&str; 8] = [
+    "0x8007371b",
+    "0x80073712",
+    "0x800f0831",
+    "0x800f0819",
+    "0x800f080c",
+    "0x800f081f",
+    "error: 14098",
+    "error: 1168",
+];
+
+/// Another remedy for a feature of Windows that was to be turned on and could not be.
+pub(in crate::checks::wsl) fn with_store(host: &Host, mut finding: Finding) -> Finding {
+    if !matches!(finding.id, "wsl.feature-off" | "wsl.virtualization-off") {
+        return finding;
+    }
+    let texts = ["--install", "enable-feature", "Enable-WindowsOptionalFeature"]
+        .into_iter()
+        .flat_map(|command| host.recorded_texts(command));
+    let failed = texts.into_iter().find_map(|text| {
+        let text = text.to_ascii_lowercase();
+        STORE.into_iter().find(|error| text.contains(error))
+    });
+    let Some(error) = failed else { return finding };
+    if let Some(remedy) = &mut finding.remedy {
+        remedy.commands.clear();
+    }
+    finding
+        .seen(format!("turning the feature on fails with {}", error.trim_start_matches("error: ")))
+        .because("Windows cannot turn the feature on: its store of components, from which it takes the files, is damaged")
+        .remedy(
+            "repair Windows in a terminal as administrator, restart it, and turn the feature on again; if the repair itself fails, let \
+             `chkdsk C: /f` check the drive at the next start and repeat it; if that does not help, install Windows over itself with \
+             Microsoft's ISO (setup.exe, keep files and apps)",
+        )
+        .command("dism.exe /online /cleanup-image /restorehealth")
+        .command("sfc.exe /scannow")
+        .command("shutdown /r /t 0")
+        .command("wsl.exe --install --no-distribution")
+}
+
 fn version(host: &Host) -> String {
     match host.wsl_versions() {
         Ok(Some(Some(versions))) => versions.wsl.0.map(|part| part.to_string()).join("."),
@@ -88,6 +155,9 @@ fn version(host: &Host) -> String {
 
 /// The service of WSL is not installed.
 pub(super) fn service_missing(host: &Host) -> Finding {
+    if let Some(finding) = without_installer(host) {
+        return finding;
+    }
     let file = msi(host);
     Finding::new("wsl.damaged", "WSL cannot start: its service (WSLService) is not installed")
         .because("an update of WSL removed its service and did not complete, so that every command fails")
