@@ -35,7 +35,7 @@ use yolo_base::exit;
 use crate::cli::{self, Cli, Command};
 use crate::doctor;
 use crate::error::CommandError;
-use crate::in_wsl::{self, InWslError, Prompt, Wsl};
+use crate::in_wsl::{self, InWslError, Prompt};
 use crate::printer::Printer;
 use crate::setup::smoke_test;
 
@@ -89,12 +89,11 @@ fn run_where_it_belongs(
         }
         _ => {}
     }
-    let wsl = in_windows.then(|| in_windows::asked_by_doctor(cli)).flatten();
-    dispatch(cli, wsl.as_ref(), printer)
+    dispatch(cli, &|| in_windows.then(|| in_windows::asked_by_doctor(cli)).flatten(), printer)
 }
 
 /// Runs one command and returns its exit status. `wsl` is for the doctor in Windows.
-fn dispatch(cli: &Cli, wsl: Option<&Result<Wsl, InWslError>>, printer: &Printer) -> Result<u8, CommandError> {
+fn dispatch(cli: &Cli, wsl: &doctor::FindWsl<'_>, printer: &Printer) -> Result<u8, CommandError> {
     match &cli.command {
         Command::Train(args) if args.evolution.evolve.is_some() => evolve::evolve(args, cli.offline, printer),
         Command::Train(args) => train::train(args, cli.offline, printer),

@@ -38,20 +38,15 @@ use crate::in_wsl::{InWslError, Wsl};
 use crate::machine;
 use crate::printer::Printer;
 
+/// Finds the WSL where the doctor in Windows asks the one inside, if it is to ask; a repair can change the answer.
+pub(crate) type FindWsl<'a> = dyn Fn() -> Option<Result<Wsl, InWslError>> + 'a;
+
 /// Runs the doctor and returns the exit status. In Windows, `wsl` is where it asks the doctor inside.
-pub(crate) fn doctor(
-    args: &DoctorArgs,
-    wsl: Option<&Result<Wsl, InWslError>>,
-    printer: &Printer,
-) -> Result<u8, CommandError> {
+pub(crate) fn doctor(args: &DoctorArgs, wsl: &FindWsl<'_>, printer: &Printer) -> Result<u8, CommandError> {
     examine(args, wsl, printer).map_err(|error| CommandError::Doctor(Box::new(error)))
 }
 
-fn examine(
-    args: &DoctorArgs,
-    wsl: Option<&Result<Wsl, InWslError>>,
-    printer: &Printer,
-) -> Result<u8, CommandError> {
+fn examine(args: &DoctorArgs, wsl: &FindWsl<'_>, printer: &Printer) -> Result<u8, CommandError> {
     if args.list {
         printer.result(explain::list(std::io::stdout().is_terminal()));
         return Ok(exit::SUCCESS);
@@ -77,7 +72,8 @@ fn examine(
     if let (false, Ok(dirs)) = (host.is_recorded(), YoloDirs::from_env()) {
         fix::mark_applied(&mut report, &dirs);
     }
-    let inside = wsl.filter(|_| !host.is_recorded()).map(|wsl| Inside::ask(wsl, args));
+    let ask = || wsl().map(|wsl| Inside::ask(&wsl, args));
+    let inside = if host.is_recorded() { None } else { ask() };
     if let Some(said) = inside.as_ref().and_then(Inside::said) {
         host.hear(&said.command, said.status, &said.output);
     }
@@ -109,9 +105,9 @@ fn examine(
     let host = machine::this_host(&dirs);
     let mut report = Report::of(&host, &intent, &selection);
     fix::mark_applied(&mut report, &dirs);
-    // WSL may start now that it is repaired.
+    // WSL may be found, and start, now that it is repaired.
     let inside = match inside {
-        Some(before) if before.said().is_some() => wsl.map(|wsl| Inside::ask(wsl, args)),
+        Some(before) if before.said().is_some() => ask(),
         inside => inside,
     };
     join(&mut report, inside.as_ref(), &selection);

@@ -1,7 +1,7 @@
 //! Rewrites the commands of a remedy for systems that are not changed in place: NixOS is generated from its
 //! configuration, and Silverblue and its relatives are images, into which packages are layered.
 
-use super::image;
+use super::{image, upgrade};
 use crate::facts::{Family, Host};
 use crate::finding::Remedy;
 
@@ -10,7 +10,7 @@ pub(super) fn as_packaged(host: &Host, remedy: &mut Remedy) {
     match host.family() {
         Some(Family::NixOs) => as_configuration(remedy),
         Some(Family::Fedora) if host.is_image() => as_layers(host, remedy),
-        Some(Family::RedHat) if host.is_image() => as_definition(remedy),
+        Some(Family::RedHat) if host.is_image() => as_definition(host, remedy),
         _ => {}
     }
 }
@@ -53,17 +53,25 @@ fn as_layers(host: &Host, remedy: &mut Remedy) {
 
 /// The images of RHEL and its relatives are built elsewhere, from a Containerfile or a blueprint; dkms cannot build a
 /// module on them.
-fn as_definition(remedy: &mut Remedy) {
+fn as_definition(host: &Host, remedy: &mut Remedy) {
+    // During the build, `uname` tells the kernel of the machine that builds.
+    const OF_RUNNING: &str = "$(uname -r)";
+    const OF_IMAGE_ITSELF: &str = "$(rpm -q --qf '%{VERSION}-%{RELEASE}.%{ARCH}' kernel-core)";
     const OF_IMAGE: [&str; 2] = ["sudo dnf ", "sudo dkms "];
     let is_of_image = |command: &String| OF_IMAGE.iter().any(|start| command.starts_with(start));
     if !remedy.commands.iter().any(is_of_image) {
         return;
     }
     remedy.text = format!(
-        "in the definition of this image (Containerfile or blueprint), from which it is then built and installed: {}",
+        "in the definition of this image (Containerfile or blueprint); then build the image, install it ({}) and restart: {}",
+        upgrade::packages(host).map_or_else(|| "as its updates".to_owned(), |command| format!("`{command}`")),
         remedy.text
     );
     for command in remedy.commands.iter_mut().filter(|command| is_of_image(command)) {
+        *command = command.replace(OF_RUNNING, OF_IMAGE_ITSELF);
+        if command.ends_with("dkms autoinstall") {
+            *command = format!("{command} -k {OF_IMAGE_ITSELF}");
+        }
         *command = format!("{}  # in the definition of the image", command.trim_start_matches("sudo "));
     }
 }
@@ -107,6 +115,14 @@ mod tests {
         assert_eq!(
             commands(rhel, &["sudo dnf install opensm"]),
             ["dnf install opensm  # in the definition of the image"]
+        );
+        assert_eq!(
+            commands(rhel, &["sudo dnf install kernel-devel-$(uname -r)", "sudo dkms autoinstall"]),
+            [
+                "dnf install kernel-devel-$(rpm -q --qf '%{VERSION}-%{RELEASE}.%{ARCH}' kernel-core)  # in the definition of the \
+                 image",
+                "dkms autoinstall -k $(rpm -q --qf '%{VERSION}-%{RELEASE}.%{ARCH}' kernel-core)  # in the definition of the image",
+            ]
         );
     }
 }

@@ -1,6 +1,7 @@
 //! Letting a user use NVIDIA's device files, which some systems give to a group only. Inside a container that group
 //! often has no name, and a change of the container's own groups does not count in processes that run.
 
+use super::fit::is_without_rights;
 use super::lxc;
 use crate::facts::{Host, Place, Stat};
 use crate::finding::Finding;
@@ -68,6 +69,9 @@ pub(crate) fn join(host: &Host, finding: Finding, device: &str, stat: Option<&St
                 .command(format!("{FOR_ALL}  # on the host"));
             lxc::commands(host, &lxc::Change::Restart).into_iter().fold(finding, Finding::command)
         }
+        _ if is_without_rights(host) => finding.remedy(format!(
+            "ask the administrator of this machine to add you to the group that owns {device}, then log in again"
+        )),
         _ => finding
             .remedy(format!("add yourself to the group that owns {device}, then log in again"))
             .command(format!("sudo usermod -aG $(stat -c %G {device}) $USER")),

@@ -225,9 +225,7 @@ fn of_real_time(host: &Host, finding: Finding, kernel: &str, is_of_akmods: bool)
             it is told to");
     // akmods passes no variable on to the build.
     if is_of_akmods {
-        return finding.remedy(
-            "choose the distribution's ordinary kernel when the machine starts, and have it installed",
-        );
+        return finding.remedy("install the distribution's standard kernel and select it at boot");
     }
     let finding = finding
         .remedy(

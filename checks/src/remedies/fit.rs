@@ -128,6 +128,7 @@ pub(crate) fn fit(host: &Host, mut finding: Finding) -> Finding {
 
 /// Adds what is for those who administer the machine to what the user can do.
 fn append(remedy: &mut Remedy, part: &str, others: &Others) {
+    debug_assert!(!part.starts_with("or "), "the parts are joined with this word: {part}");
     let part = match others {
         Others::None => part.to_owned(),
         Others::Host => format!("on the host: {part}"),
@@ -135,7 +136,7 @@ fn append(remedy: &mut Remedy, part: &str, others: &Others) {
         // Nobody there can be asked.
         Others::Service(_) => return,
     };
-    remedy.text = format!("{}; {part}", remedy.text);
+    remedy.text = format!("{}; or {part}", remedy.text);
 }
 
 fn others(host: &Host) -> Others {
@@ -156,6 +157,17 @@ fn others(host: &Host) -> Others {
         Place::Kaggle => Others::Service("Kaggle"),
         Place::Machine | Place::Wsl | Place::Windows | Place::Mac => Others::None,
     }
+}
+
+/// Whether this user has no rights on the machine and no administrator's rights in a container of their own, so that each
+/// command with `sudo` is for somebody else: in a batch job, on a hub, in Apptainer and Enroot.
+pub(crate) fn is_without_rights(host: &Host) -> bool {
+    matches!(others(host), Others::Node(_))
+}
+
+/// Whether nobody can be asked about the machine: on a notebook service, and where containers are rented.
+pub(crate) fn is_of_service(host: &Host) -> bool {
+    matches!(others(host), Others::Service(_))
 }
 
 fn is_for_others(remedy: &Remedy) -> bool {

@@ -9,9 +9,10 @@ const INFO: &str = "/usr/share/ublue-os/image-info.json";
 pub(crate) const ROLL_BACK: &str = "sudo rpm-ostree rollback";
 /// What to do where the module is missing in an image. The image before has one; building the layer again gives a module
 /// only if the packages fit by now.
-pub(crate) const WITHOUT_MODULE: &str = "the module is built when the image is: go back to the image before the last update, and restart; update again when the \
-     packages of the driver and the kernel fit. If no image has the module, build its layer again with `sudo rpm-ostree \
-     uninstall akmod-nvidia` and `sudo rpm-ostree install akmod-nvidia`, and restart";
+pub(crate) const WITHOUT_MODULE: &str = "the module is built when the image is: go back to the image before the last update, and \
+     restart; update again when the packages of the driver and the kernel fit; if no image has the module, build its layer again \
+     (`sudo rpm-ostree uninstall akmod-nvidia`, then `sudo rpm-ostree install akmod-nvidia`; one that ends with `Running %post for \
+     akmod-nvidia` has changed nothing, and the lines before it say why the module was not built), and restart";
 /// Enrolls the key that signed the modules of these images.
 pub(crate) const ENROLL: &str = "ujust enroll-secure-boot-key";
 

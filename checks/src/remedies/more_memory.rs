@@ -20,10 +20,9 @@ pub(crate) fn raise(host: &Host, finding: &Finding, limit: &MemoryLimit, bytes: 
         Some(Job::Slurm) => finding.command(format!("sbatch --mem={wanted}G …")),
         Some(Job::Pbs) => finding.command(format!("qsub -l select=1:mem={wanted}gb …")),
         Some(Job::Lsf) => finding.command(format!("bsub -M {wanted}GB …")),
-        // Its h_vmem limits addresses, of which a rank with CUDA reserves far more than it uses.
         Some(Job::GridEngine) => finding.remedy(format!(
-            "submit the job with {wanted} GiB of the memory resource of your site, which is often `mem_free` or `m_mem_free` \
-             (`qconf -sc` lists them), and not with h_vmem, which limits addresses"
+            "submit the job with {wanted} GiB of the resource that your site limits memory by (often m_mem_free, see `qconf -sc`; \
+             h_vmem limits the address space, of which CUDA reserves much more than it uses)"
         )),
         Some(Job::Condor) => {
             finding.command(format!("condor_submit -append 'request_memory = {wanted}GB' …"))

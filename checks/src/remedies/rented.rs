@@ -15,9 +15,8 @@ pub(crate) fn start_with(rental: Rental, finding: Finding, what: Start) -> Findi
         Start::Memory(_) | Start::Cores(_) => finding.remedy(format!(
             "choose a larger machine of {name}, or let the run do with less: fewer --workers, no --cache"
         )),
-        Start::LockedMemory | Start::Numa | Start::HostNetwork | Start::Mps | Start::Infiniband => {
-            finding.remedy(format!("nothing: {name} decides this, so a run has to do with what there is"))
-        }
+        Start::LockedMemory | Start::Numa | Start::HostNetwork | Start::Mps | Start::Infiniband => finding
+            .remedy(format!("nothing: {name} decides this, so the run must make do with what is available")),
     }
 }
 
@@ -40,6 +39,20 @@ pub(crate) fn more_shared_memory(rental: Rental, finding: Finding) -> Finding {
 /// The finding, with the way to get a new container.
 pub(crate) fn restart(rental: Rental, finding: Finding) -> Finding {
     finding.remedy(new_container(rental))
+}
+
+/// Another machine, whose driver is newer.
+pub(crate) fn newer_driver(rental: Rental) -> &'static str {
+    match rental {
+        Rental::Runpod => {
+            "deploy a pod on a machine with a newer driver (filter by CUDA version): only Runpod can update this one"
+        }
+        Rental::Vast => {
+            "rent an instance with a newer driver (filter by CUDA version): only its host can update this one"
+        }
+        Rental::JupyterHub => "ask the administrator of the hub to update the NVIDIA driver of this node",
+        _ => "start a machine of a newer kind or image: only the service can update the driver of this one",
+    }
 }
 
 /// Whether a remedy has words of this file already, which say what the user can do there.

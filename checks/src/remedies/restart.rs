@@ -19,12 +19,10 @@ pub(crate) fn restart(host: &Host, finding: Finding) -> Finding {
         Place::Machine | Place::Mac => finding.command("sudo reboot"),
         Place::Windows => finding.command("shutdown /r /t 0"),
         Place::Wsl => finding.command("wsl.exe --shutdown"),
-        Place::Docker
-        | Place::DockerInWsl
-        | Place::Podman
-        | Place::Lxc
-        | Place::Apptainer
-        | Place::Enroot => finding.remedy("have the machine restarted that this container runs on"),
+        Place::Docker | Place::DockerInWsl | Place::Podman | Place::Lxc => {
+            finding.remedy("have the machine restarted that this container runs on")
+        }
+        Place::Apptainer | Place::Enroot => finding.remedy("restart the machine that this container runs on"),
         Place::Pod | Place::Colab | Place::Kaggle => restart_container(host, finding),
     }
 }

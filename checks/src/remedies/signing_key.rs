@@ -11,6 +11,13 @@ pub(crate) fn without(host: &Host, finding: Finding) -> Finding {
     const OFF: &str = "or turn off Secure Boot in the firmware";
     let commands = match host.family() {
         Some(Family::Fedora) if host.is_image() => return of_image(finding),
+        // A key in the definition of an image would be in each copy of the image.
+        Some(Family::RedHat) if host.is_image() => {
+            return finding.remedy(format!(
+                "in the definition of the image, use a precompiled module that is signed (of Red Hat's or NVIDIA's packages, those \
+                 without -dkms) instead of one that dkms builds; {OFF}"
+            ));
+        }
         Some(Family::Fedora) => vec![
             "sudo kmodgenca -a".to_owned(),
             "sudo akmods --force --rebuild".to_owned(),
@@ -47,9 +54,8 @@ fn of_image(finding: Finding) -> Finding {
              it does not see the key in /etc, and leaves it unsigned",
         )
         .remedy(
-            "turn off Secure Boot in the firmware; or make a key, enroll it, and layer a package that brings it \
-             (https://github.com/CheariX/silverblue-akmods-keys makes one, akmods-keys), with which the module is built anew and \
-             signed; at the next start, select Enroll MOK on the blue screen and enter the password that you chose",
+            "turn off Secure Boot in the firmware; or make a key, enroll it, and layer a package with the key (akmods-keys, made by \
+             https://github.com/CheariX/silverblue-akmods-keys): the module is then rebuilt and signed; at the next start, select Enroll MOK on the blue screen and enter the password that you chose",
         )
         .command("sudo kmodgenca -a")
         .command("sudo mokutil --import /etc/pki/akmods/certs/public_key.der")
@@ -58,8 +64,12 @@ fn of_image(finding: Finding) -> Finding {
 /// The commands that build the module again with dkms, which leaves one alone that is built already.
 fn built_again(host: &Host) -> Vec<String> {
     let kernel = host.kernel_release().unwrap_or_default();
-    let Some(name) = module_lines(host).iter().find_map(|line| built_for(line, &kernel)) else {
+    let lines = module_lines(host);
+    let Some(name) = lines.iter().find_map(|line| built_for(line, &kernel)) else {
+        // The two packages conflict, and new cards run on the open module only.
+        let is_open = lines.iter().any(|line| line.starts_with("nvidia") && line.contains("-open"));
         let package = match host.family() {
+            Some(Family::Debian) if is_open => "sudo apt install --reinstall nvidia-open-kernel-dkms",
             Some(Family::Debian) => "sudo apt install --reinstall nvidia-kernel-dkms",
             _ => "sudo dnf reinstall 'kmod-nvidia*dkms'",
         };
@@ -72,11 +82,12 @@ fn built_again(host: &Host) -> Vec<String> {
 /// The name and version of the driver's module in a line of `dkms status`, if it is built for this kernel:
 /// `nvidia-current/535.183.01, 6.1.0-26-amd64, x86_64: installed`, and before dkms 3 `nvidia-current, 535.183.01, …`.
 fn built_for(line: &str, kernel: &str) -> Option<String> {
-    const MODULES: [&str; 3] = ["nvidia", "nvidia-current", "nvidia-open"];
+    // Debian adds `-open` to them, and NVIDIA's repository the branch.
+    const STARTS: [&str; 4] = ["nvidia-current", "nvidia-open", "nvidia-tesla", "nvidia-legacy"];
     let (module, state) = line.split_once(": ")?;
     let mut parts = module.split([',', '/']).map(str::trim);
     let (name, version) = (parts.next()?, parts.next()?);
-    let is_of_driver = MODULES.contains(&name) || name.starts_with("nvidia-tesla");
+    let is_of_driver = name == "nvidia" || STARTS.iter().any(|start| name.starts_with(start));
     let is_built = state.starts_with("installed") || state.starts_with("built");
     (is_of_driver && is_built && parts.next() == Some(kernel) && !kernel.is_empty())
         .then(|| format!("{name}/{version}"))
@@ -97,6 +108,14 @@ mod tests {
         assert_eq!(
             of("nvidia-current/535.183.01, 6.1.0-26-amd64, x86_64: installed (original_module exists)"),
             name
+        );
+        assert_eq!(
+            of("nvidia-current-open/550.163.01, 6.1.0-26-amd64, x86_64: installed").as_deref(),
+            Some("nvidia-current-open/550.163.01")
+        );
+        assert_eq!(
+            of("nvidia-legacy-390xx/390.157, 6.1.0-26-amd64, x86_64: installed").as_deref(),
+            Some("nvidia-legacy-390xx/390.157")
         );
         for other in [
             "nvidia-current/535.183.01, 6.1.0-25-amd64, x86_64: installed",

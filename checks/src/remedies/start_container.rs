@@ -1,6 +1,7 @@
 //! Starting a container in another way: the option of the program that starts containers of this kind. A
 //! notebook service starts its own, so its user chooses another kind of session at most.
 
+use super::fit::is_of_service;
 pub(crate) use super::start::Start;
 use super::{lxc, rented};
 use crate::facts::{Host, Place};
@@ -32,7 +33,7 @@ pub(crate) fn start_with(host: &Host, finding: Finding, what: Start) -> Finding 
             )
         }
         Place::Colab | Place::Kaggle => {
-            finding.remedy("nothing: the service decides this, so a run has to do with what there is")
+            finding.remedy("nothing: the service decides this, so the run must make do with what is available")
         }
         Place::Machine | Place::Wsl | Place::Windows | Place::Mac => finding,
     }
@@ -84,6 +85,10 @@ pub(crate) fn restart_with_instance(host: &Host, finding: Finding) -> Finding {
         .flatten()
         .filter(|named| named.starts_with("MIG-"))
         .unwrap_or("MIG-…".to_owned());
+    if is_of_service(host) {
+        return finding
+            .remedy("start a new session or another machine: only the service can repair this one");
+    }
     match host.place() {
         Place::Pod => finding.remedy(
             "tell the cluster's administrator: NVIDIA's GPU Operator or device plugin has to give the pod the instance's \

@@ -7,6 +7,10 @@ use crate::facts::{Family, Host};
 pub(crate) fn packages(host: &Host) -> Option<&'static str> {
     Some(match host.family()? {
         Family::Ubuntu | Family::OnUbuntu | Family::Debian => "sudo apt update && sudo apt full-upgrade",
+        // RHEL for Edge has no bootc.
+        Family::RedHat if host.is_image() && host.exists("/usr/bin/bootc") != Ok(false) => {
+            "sudo bootc upgrade"
+        }
         Family::Fedora | Family::RedHat if host.is_image() => "sudo rpm-ostree upgrade",
         Family::Fedora | Family::RedHat | Family::Amazon => "sudo dnf upgrade",
         Family::Tumbleweed => "sudo zypper dup",

@@ -19,7 +19,7 @@ use std::thread;
 use reviewed::{HARMFUL, REVIEWED};
 use serde_json::{Value, json};
 use support::{Case, cases, is_produced, merge};
-use yolo_checks::facts::Place;
+use yolo_checks::facts::{Job, Place, Rental};
 use yolo_checks::{Host, Intent, Status, run_all_checks};
 
 /// Distributions, by the content of /etc/os-release.
@@ -109,7 +109,13 @@ fn places() -> Vec<(&'static str, Value)> {
         "files": { "/etc/os-release": "ID=fedora\nVERSION_ID=42\nVARIANT_ID=silverblue\n" },
         "stats": { "/run/ostree-booted": { "kind": "file" } },
     });
-    machines.chain([("silverblue", silverblue)]).chain(guests).collect()
+    // Its packages come with an image that is built elsewhere.
+    let rhel_image = json!({
+        "files": { "/etc/os-release": "ID=\"rhel\"\nID_LIKE=\"fedora\"\nVERSION_ID=\"9.6\"\n" },
+        "stats": { "/run/ostree-booted": { "kind": "file" }, "/usr/bin/bootc": { "kind": "file" } },
+    });
+    let images = [("silverblue", silverblue), ("rhel-image", rhel_image)];
+    machines.chain(images).chain(guests).collect()
 }
 
 /// What a user is told to type, or to do: by finding and command or text, the places.
@@ -188,9 +194,12 @@ fn is_placed(recording: &Value) -> bool {
 
 /// Where a recorded machine is; `None` for one that is in two places at once, such as a job in a container.
 fn place_of(host: &Host) -> Option<&'static str> {
-    // A service that rents containers has remedies of its own.
-    if host.job().is_some() || host.rental().is_some() {
-        return None;
+    if let Some(job) = host.job() {
+        return (!host.is_container() && is_like_guests(host)).then(|| name_of(job));
+    }
+    // Services that rent containers have remedies of their own, of which one is listed.
+    if let Some(rental) = host.rental() {
+        return (rental == Rental::Runpod && is_like_guests(host)).then_some("runpod");
     }
     Some(match host.place() {
         Place::Wsl => "wsl",
@@ -207,6 +216,24 @@ fn place_of(host: &Host) -> Option<&'static str> {
         Place::Mac => "macos",
         Place::Machine => return None,
     })
+}
+
+/// Whether a recorded machine has the packages that all of [`GUESTS`] have.
+fn is_like_guests(host: &Host) -> bool {
+    host.distribution().is_ok_and(|distribution| distribution.id == "ubuntu")
+}
+
+/// The place of a job.
+fn name_of(job: Job) -> &'static str {
+    match job {
+        Job::Slurm => "slurm",
+        Job::Pbs => "pbs",
+        Job::Lsf => "lsf",
+        Job::GridEngine => "grid-engine",
+        Job::Condor => "condor",
+        Job::Flux => "flux",
+        Job::Oar => "oar",
+    }
 }
 
 fn add(remedies: &mut Remedies, place: &'static str, recording: Value, intent: &Intent) {
@@ -226,12 +253,16 @@ fn add(remedies: &mut Remedies, place: &'static str, recording: Value, intent: &
 }
 
 /// Programs that exist on some distributions only.
-const PROGRAMS: [(&[&str], &[&str]); 10] = [
+const PROGRAMS: [(&[&str], &[&str]); 11] = [
     (&["apt ", "dpkg ", "update-initramfs"], &["ubuntu", "mint", "pop", "debian"]),
     (&["ubuntu-drivers"], &["ubuntu", "mint"]),
     (&["system76-"], &["pop"]),
     (&["dnf ", "akmods --"], &["fedora", "nobara", "rocky", "amazon"]),
-    (&["rpm "], &["fedora", "silverblue", "nobara", "rocky", "amazon", "leap", "sles", "tumbleweed"]),
+    (&["bootc "], &["rhel-image"]),
+    (
+        &["rpm "],
+        &["fedora", "silverblue", "rhel-image", "nobara", "rocky", "amazon", "leap", "sles", "tumbleweed"],
+    ),
     (&["zypper "], &["leap", "sles", "tumbleweed"]),
     (&["pacman ", "mkinitcpio"], &["arch", "manjaro"]),
     (&["mhwd "], &["manjaro"]),
@@ -257,6 +288,10 @@ fn misfit(command: &str, place: &str) -> Option<&'static str> {
     let is_guest = GUESTS.contains(&place);
     if ELSEWHERE.iter().any(|end| command.ends_with(end)) {
         return None;
+    }
+    if place == "rhel-image" && command.ends_with("# in the definition of the image") {
+        let is_of_builder = command.contains("uname -r") || command.contains("generate_mok");
+        return is_of_builder.then_some("the machine that builds an image is another one");
     }
     // Distributions in WSL and images of containers differ.
     let programs = if ["wsl", "docker-in-wsl"].contains(&place) { &PROGRAMS[..0] } else { &PROGRAMS[..] };
@@ -324,6 +359,11 @@ fn misfit_of_text(id: &str, text: &str, place: &str) -> Option<&'static str> {
     {
         return Some("the batch system has set it");
     }
+    if ["colab", "kaggle", "runpod"].contains(&place)
+        && has(&["start the container", "run the container", "on the host", "container's host", "Dockerfile"])
+    {
+        return Some("the service starts the container");
+    }
     let is_guest = GUESTS.contains(&place) && place != "lxc" && place != "proxmox";
     // Somebody else is asked, or does it.
     let is_passed_on =
@@ -350,6 +390,18 @@ fn what_is_passed_on_has_no_command_of_the_users_own() {
 
 /// Why a sentence and its commands must not be said together.
 fn misfit_of_remedy(text: &str, commands: &[String]) -> Option<&'static str> {
+    const OF_USER: [&str; 6] =
+        ["have the machine", "yourself", "your logins", "YOLO_HOME", "--project", "plug the laptop"];
+    // What follows the name is for the administrator alone.
+    let passed_on = text.split_once(": ").filter(|(who, _)| who.starts_with("ask the administrator of"));
+    if passed_on.is_some_and(|(_, rest)| {
+        rest.starts_with("nothing") || OF_USER.iter().any(|word| rest.contains(word))
+    }) {
+        return Some("the user can do this alone");
+    }
+    if text.contains(": or ") {
+        return Some("one part of two begins with a word that joins them");
+    }
     if text.ends_with("can change its machines") && !commands.is_empty() {
         return Some("a new session needs no command");
     }
@@ -379,8 +431,11 @@ fn an_image_is_built_after_what_it_needs() {
 #[test]
 fn the_documentation_counts_the_places() {
     let design = include_str!("../../../docs/design.md").replace('\n', " ");
-    let counted =
-        format!("{} distributions, Silverblue and {} such places", DISTRIBUTIONS.len(), GUESTS.len());
+    let counted = format!(
+        "{} distributions, Silverblue, an image of RHEL and {} such places",
+        DISTRIBUTIONS.len(),
+        GUESTS.len()
+    );
     assert!(design.contains(&counted), "docs/design.md does not say: {counted}");
 }
 

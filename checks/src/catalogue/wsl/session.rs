@@ -54,12 +54,12 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Info,
         title: "The user's systemd session did not start",
-        cause: "rootless Docker and Podman, `systemctl --user` and lingering need it, training does not; all distributions share the \
-                control groups of one kernel, and one that is started later cannot have a session of the same user number (`Device \
-                or resource busy` in the journal)",
+        cause: "rootless Docker and Podman, `systemctl --user` and lingering need it; training does not. All distributions share one \
+                kernel and its control groups, so a distribution that starts later cannot open a session for the same user ID \
+                (`Device or resource busy` in the journal)",
         remedy: Some(
             "if you need one of these and another distribution runs as well (also that of Docker Desktop or Podman), end all with \
-             `wsl.exe --shutdown` and start this one first, or give its user another number",
+             `wsl.exe --shutdown` and start this one first",
         ),
         fix: None,
         detects: &[],

@@ -254,8 +254,8 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "Windows divides more than 64 processors into groups, and the virtual machine of WSL gets one of them; no setting of \
                 WSL changes that",
         remedy: Some(
-            "use as many workers as WSL has processors; a Linux on the PC itself has all of them, and up to 64 (the firmware can \
-             turn SMT off) are one group",
+            "use as many workers as WSL has processors; Linux installed directly on the PC uses all of them, and with at most 64 (turn \
+             off SMT in the firmware) there is only one group",
         ),
         fix: None,
         detects: &[],

@@ -168,6 +168,9 @@ fn without_card(host: &Host, container: Container) -> Option<Finding> {
             .because("the service gives a notebook the machine that its user has chosen");
         return Some(start_with(host, finding, Start::Gpus(1)));
     }
+    if host.rental().is_some() {
+        return Some(start_with(host, finding, Start::Gpus(1)));
+    }
     Some(
         finding
             .because("a container has the cards of the machine that runs it, or of the virtual machine there")

@@ -19,6 +19,9 @@ const SOCKETS: [&str; 2] = ["/var/run/docker.sock", "/run/docker.sock"];
 /// What a Docker without root says if it is asked to allow devices.
 const DENIED: &str = "bpf_prog_query(BPF_CGROUP_DEVICE) failed";
 
+/// What a Docker without root needs to know CDI devices.
+const CDI_SETTING: &str = "with Docker 25 or later, which before 28.3 needs `\"features\": {\"cdi\": true}` in ~/.config/docker/daemon.json";
+
 fn run(host: &Host, _: &Intent) -> Answer {
     if host.os()? != "linux" || host.is_container() || host.job().is_some() {
         return Ok(Vec::new());
@@ -50,6 +53,12 @@ fn rooted(host: &Host) -> Finding {
         .command(service::restart(host, "docker"))
 }
 
+/// Whether the finding about a Docker without root beside one with root says already how its containers get GPUs.
+pub(super) fn is_reported(host: &Host) -> bool {
+    let is_off = host.runtime_config().is_some_and(|config| config.no_cgroups != Some(true));
+    has_socket(host) && is_off && host.docker_daemon() == Daemon::Rootless && !has_specification(host)
+}
+
 pub(super) fn has_socket(host: &Host) -> bool {
     SOCKETS.iter().any(|path| host.exists(path) == Ok(true))
 }
@@ -62,28 +71,26 @@ fn rootless(host: &Host) -> Finding {
         "a Docker without root may not change which devices a container can use, so `docker run --gpus` fails with \
          `failed to add device rules`",
     );
-    // Two ways, of which the first would break the containers of a Docker with root.
-    let finding = if has_socket(host) {
-        finding.remedy(
-                "nothing if you train outside containers; otherwise name the GPUs as CDI devices, which Docker can from version 25 \
-                 on, and before 28.3 only with `\"features\": {\"cdi\": true}` in ~/.config/docker/daemon.json: no-cgroups has to \
-                 stay false, because there is a Docker with root as well, whose containers need that",
-        )
-    } else {
-        finding.remedy(
-            "nothing if you train outside containers; otherwise set no-cgroups to true, or name the GPUs as CDI devices \
-             (`--device nvidia.com/gpu=all`, after `sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml` and a restart \
-             of Docker 25 or later, before 28.3 with `\"features\": {\"cdi\": true}` in ~/.config/docker/daemon.json), which \
-             needs no such setting",
-        )
-    };
     rootless_commands(host, finding)
 }
 
 /// The finding, with the commands that let the containers of a Docker without root use the GPUs: by CDI, if a Docker with
 /// root needs the setting as it is.
 pub(super) fn rootless_commands(host: &Host, finding: Finding) -> Finding {
+    // Two ways, of which the first would break the containers of a Docker with root.
     let by_cdi = has_socket(host);
+    let finding = finding.remedy(if by_cdi {
+        format!(
+            "nothing if you train outside containers; otherwise name the GPUs as CDI devices ({CDI_SETTING}): no-cgroups has to stay \
+             false, because there is a Docker with root as well, whose containers need that"
+        )
+    } else {
+        format!(
+            "nothing if you train outside containers; otherwise set no-cgroups to true, or name the GPUs as CDI devices, which do \
+             not need it (`--device nvidia.com/gpu=all`, after `sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml` and a \
+             restart, {CDI_SETTING})"
+        )
+    });
     let finding = finding.command(if by_cdi {
         "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
     } else {

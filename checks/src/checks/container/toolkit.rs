@@ -37,7 +37,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     if let Some(finding) = refused::find(host) {
-        return Ok(vec![finding]);
+        return Ok(vec![in_job(host, finding)]);
     }
     if host.os()? != "linux" || host.nvml_state()? != NvmlState::Ready {
         return Ok(Vec::new());
@@ -61,7 +61,11 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if refusal.is_none() && host.docker_reaches_podman() {
         return Ok(Vec::new());
     }
+    // Batch systems start containers in other ways.
     let is_job = host.job().is_some();
+    if is_job && refusal.is_none() {
+        return Ok(Vec::new());
+    }
     if !is_job && host.docker_daemon() == Daemon::Desktop && host.wsl().is_ok_and(|wsl| wsl.is_none()) {
         return Ok(vec![of_desktop(host)]);
     }
@@ -72,6 +76,9 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let settings = settings(host);
     let known = settings.as_ref().is_ok_and(|text| text.as_ref().is_some_and(|text| text.contains("nvidia")))
         || said.iter().any(|text| lists_nvidia(text));
+    if refusal.is_none() && no_cgroups::is_reported(host) {
+        return Ok(Vec::new());
+    }
     if installed && refusal.is_none() && !known && is_without_runtime(host, &said, settings.is_ok()) {
         let lists = said.iter().any(|text| names_runtimes(text));
         return Ok(vec![if lists { unconfigured(host, None) } else { without_name(host) }]);
@@ -80,14 +87,25 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(cdi_mode(host).filter(|_| !is_job).into_iter().collect());
     }
     if installed {
-        return Ok(vec![unconfigured(host, refusal)]);
+        return Ok(vec![in_job(host, unconfigured(host, refusal))]);
     }
     let title = "Docker is installed, but not the NVIDIA Container Toolkit: containers get no GPU";
     let finding = install(host)
         .iter()
         .copied()
         .fold(Finding::new("container.toolkit-missing", title), Finding::command);
-    Ok(vec![configure(host, finding)])
+    Ok(vec![in_job(host, configure(host, finding))])
+}
+
+/// In a job, a container was started and refused, and only an administrator can repair that.
+fn in_job(host: &Host, mut finding: Finding) -> Finding {
+    const FOR_OTHERS: &str = "nothing if you train outside containers; otherwise ";
+    if let Some(remedy) = finding.remedy.as_mut().filter(|_| host.job().is_some())
+        && let Some(rest) = remedy.text.strip_prefix(FOR_OTHERS)
+    {
+        remedy.text = rest.to_owned();
+    }
+    finding
 }
 
 pub(super) fn is_installed(host: &Host) -> bool {
@@ -128,10 +146,16 @@ pub(super) fn install(host: &Host) -> &'static [&'static str] {
 /// The finding, with the commands that tell Docker about the toolkit. A daemon without root has settings of its own.
 fn configure(host: &Host, finding: Finding) -> Finding {
     if host.docker_daemon() == Daemon::Rootless {
-        let finding = finding.command(
-            "nvidia-ctk runtime configure --runtime=docker --config=$HOME/.config/docker/daemon.json",
-        );
-        return no_cgroups::rootless_commands(host, finding);
+        // Beside a Docker with root, this runtime could start no container.
+        return if no_cgroups::has_socket(host) {
+            no_cgroups::rootless_commands(host, finding)
+        } else {
+            let text = finding.remedy.as_ref().map(|remedy| remedy.text.clone()).unwrap_or_default();
+            let finding = finding.command(
+                "nvidia-ctk runtime configure --runtime=docker --config=$HOME/.config/docker/daemon.json",
+            );
+            no_cgroups::rootless_commands(host, finding).remedy(text)
+        };
     }
     finding
         .command("sudo nvidia-ctk runtime configure --runtime=docker")

@@ -6,6 +6,7 @@ use yolo_base::format;
 use crate::facts::view::data_set::{DataSet, join, parent, sample};
 use crate::facts::{Host, Place};
 use crate::finding::Finding;
+use crate::remedies::fit::is_of_service;
 use crate::shell_quote::quote;
 use crate::status::Status;
 
@@ -82,6 +83,9 @@ fn with_remedy(host: &Host, finding: Finding, set: &DataSet, target: &str) -> Fi
     );
     let folder = quote(target);
     match host.place() {
+        _ if is_of_service(host) => {
+            finding.remedy("copy the data set, where the files are, with the files instead of the links: `cp -rL`")
+        }
         Place::Docker | Place::DockerInWsl | Place::Podman => {
             let program = if host.place() == Place::Podman { "podman" } else { "docker" };
             finding

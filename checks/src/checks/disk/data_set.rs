@@ -7,6 +7,7 @@ use crate::facts::view::drive_fault::DriveFault;
 use crate::facts::{Host, PathKind};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::fit::is_without_rights;
 use crate::shell_quote::quote;
 use yolo_base::format;
 
@@ -153,6 +154,10 @@ fn forbidden(host: &Host, yaml: &str) -> Finding {
         stat.uid.map_or("unknown".to_owned(), |uid| uid.to_string())
     ));
     let is_ours = stat.uid.is_some() && stat.uid == host.user().ok().and_then(|user| user.uid);
+    if !is_ours && is_without_rights(host) {
+        return finding
+            .remedy(format!("ask {} for permission to read it, or for a copy", owner_of(stat.uid)));
+    }
     let command = if is_ours { format!("chmod u+r {path}") } else { format!("sudo chmod a+r {path}") };
     finding.remedy("give this user permission to read it").command(command)
 }
@@ -300,11 +305,25 @@ fn closed_folder(host: &Host, split: &str, place: &str) -> Finding {
     }
     let path = quote(place);
     let is_ours = owner.is_some() && owner == host.user().ok().and_then(|user| user.uid);
+    if !is_ours && is_without_rights(host) {
+        return finding.remedy(format!(
+            "ask {} for permission to read the folder, or for a copy of the data set",
+            owner_of(owner)
+        ));
+    }
     finding.command(if is_ours {
         format!("chmod -R u+rX {path}")
     } else {
         format!("sudo chmod -R a+rX {path}")
     })
+}
+
+/// Who can open a file to this user, other than an administrator.
+fn owner_of(uid: Option<u32>) -> String {
+    match uid {
+        Some(0) | None => "the administrator".to_owned(),
+        Some(uid) => format!("its owner, user {uid},"),
+    }
 }
 
 /// A list of images none of which exists here.

@@ -12,6 +12,7 @@ use crate::facts::view::drive_fault::DriveFault;
 use crate::facts::{Family, Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::fit::is_of_service;
 use crate::remedies::restart::restart_container;
 use crate::shell_quote::quote;
 use crate::status::Status;
@@ -51,7 +52,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     paths.extend(folder("the folder of runs", intent.project.clone()));
     paths.extend(folder("the working folder", places.working));
     paths.extend(folder("the folder of libtorch, weights and data sets", places.data));
-    // Each question to a server that is away costs seconds, so that each mount is asked once.
+    // Each question to a server that is away costs seconds, so each mount is asked once.
     let mut silent_mounts = BTreeSet::new();
     for (what, path) in paths {
         let mount = || mount_of(host, &path).map(|mount| mount.point);
@@ -154,18 +155,43 @@ fn unanswered(host: &Host, what: &str, path: &str) -> Option<Finding> {
     let title = format!("{what} does not answer {within}");
     let finding = Finding::new("disk.io-error", title)
         .seen(format!("{} is mounted at {} ({})", mount.source, mount.point, mount.kind))
-        .because("the server, the network to it or the program of this mount is away, or only slow: sleeping disks need 20 seconds");
+        .because("the server, the network to it or the program of this mount does not respond, or is only slow: disks that sleep need up to 20 \
+             seconds to start");
     let point = quote(&mount.point);
+    let status = if mount.kind == "autofs" { Status::Info } else { Status::Warning };
+    let finding = finding.status(status);
+    let wait = format!("wait until `timeout 60 ls {point}` answers");
+    let is_of_others = host.is_container() || host.job().is_some();
+    let is_program = mount.kind.starts_with("fuse");
     // Neither an automount nor a slow server may be forced away: programs may use it.
-    Some(if mount.kind == "autofs" {
-        finding.status(Status::Info).remedy(format!(
-            "wait until `ls {point}` answers, which mounts the folder; if it does not, see in `systemctl status` that the automount \
-             runs, and that its server does"
+    Some(if host.place() == Place::Colab && path.starts_with("/content/") && is_program {
+        with_remedy(host, finding, DriveFault::ServerAway, path)
+    } else if mount.kind == "autofs" && !is_of_others {
+        finding.remedy(format!(
+            "{wait}, which mounts the folder; if it does not, look whether the automount and its server are running \
+             (`systemctl status '*.automount' autofs`)"
+        ))
+    } else if is_of_others {
+        let who = match host.job() {
+            Some(_) => "tell the administrator of the node",
+            None if is_of_service(host) => "start a new session",
+            None => {
+                "look on the host or the node whether the folder can be read there, and start the container again"
+            }
+        };
+        finding.remedy(format!(
+            "{wait}; if it does not, {who}; or copy the data set to a local disk before the run"
+        ))
+    } else if is_program {
+        let program = mount.kind.strip_prefix("fuse.").unwrap_or("the program of this mount");
+        finding.remedy(format!(
+            "{wait}; if it does not, make sure that the network works, then unmount the folder and start {program} again; or copy \
+             the data set to a disk of this machine before the run"
         ))
     } else {
-        finding.status(Status::Warning).remedy(format!(
-            "wait until `ls {point}` answers; if it does not in a minute, see that the server runs and can be reached before you \
-             mount the folder again; better copy the data set to a disk of this machine before the run"
+        finding.remedy(format!(
+            "{wait}; if it does not, make sure that the server is up and reachable, then mount the folder again; or copy the data set \
+             to a disk of this machine before the run"
         ))
     })
 }

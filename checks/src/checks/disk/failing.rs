@@ -4,7 +4,7 @@
 
 use yolo_base::mounts;
 
-use super::health::{has_the_disks, look_at_health};
+use super::health::{LOOK_AT_HEALTH, has_the_disks, look_at_health};
 use crate::checks::{Answer, Check};
 use crate::facts::view::data_set::Described;
 use crate::facts::{Host, Place};
@@ -122,13 +122,13 @@ fn words_of(line: &str) -> impl Iterator<Item = &str> {
 /// The finding for users of a machine that others run.
 fn of_others(host: &Host, finding: Finding) -> Finding {
     let who = if host.is_virtual_machine() && host.is_own_machine() {
-        "the cloud, or those who run the host of this virtual machine,"
+        "to the cloud provider or whoever runs the host"
     } else {
-        "those who run this machine"
+        "to those who run this machine"
     };
     finding.remedy(format!(
-        "copy the data to another disk or machine and run from there; send {who} the lines about this disk in the kernel \
-         log (`dmesg`): the disk and its cables are theirs"
+        "copy the data to another disk or machine and run from there; send the lines about this disk in the kernel log \
+         (`dmesg`) {who}: the disk and its cables are theirs"
     ))
 }
 
@@ -157,19 +157,19 @@ fn with_remedy(host: &Host, finding: Finding, fault: Fault, is_usb: bool, kind: 
     // The file system inside a virtual machine is its user's, and its disk is not.
     let is_of_user = has_the_disks(host) || fault == Fault::FileSystem && host.is_own_machine();
     if is_of_user {
-        return own_remedy(host, finding, fault, is_usb, kind);
+        return own_remedy(look_at_health(host), finding, fault, is_usb, kind);
     }
     if !is_on_a_host(host) {
         return of_others(host, finding);
     }
-    let mut finding = own_remedy(host, finding, fault, is_usb, kind);
+    let mut finding = own_remedy(LOOK_AT_HEALTH, finding, fault, is_usb, kind);
     if let Some(remedy) = &mut finding.remedy {
         remedy.text = format!("on the host: {}", remedy.text);
     }
     finding
 }
 
-fn own_remedy(host: &Host, finding: Finding, fault: Fault, is_usb: bool, kind: &str) -> Finding {
+fn own_remedy(look_at_health: &str, finding: Finding, fault: Fault, is_usb: bool, kind: &str) -> Finding {
     if is_usb && !matches!(fault, Fault::Medium | Fault::FileSystem) {
         return finding
             .because("the connection to a USB disk breaks off; ranks then hang in the kernel, or checkpoints cannot be written")
@@ -197,16 +197,16 @@ fn own_remedy(host: &Host, finding: Finding, fault: Fault, is_usb: bool, kind: &
                 "btrfs" => format!(
                     "find the damaged files with `btrfs scrub start -B` on the mount point and restore them; {}; test the memory \
                      (memtest86+)",
-                    look_at_health(host)
+                    look_at_health
                 ),
                 "xfs" => format!(
                     "copy what matters to another disk; unmount the file system and repair it with `xfs_repair`; {}",
-                    look_at_health(host)
+                    look_at_health
                 ),
                 _ => format!(
                     "copy what matters to another disk; check the file system with `fsck -f` while it is not mounted, for the root \
                      file system at the next start with `fsck.mode=force` on the kernel's command line; {}",
-                    look_at_health(host)
+                    look_at_health
                 ),
             }),
         Fault::Medium | Fault::Array | Fault::Other => finding,

@@ -388,7 +388,7 @@ impl Seen {
             || !self.widths_in_doubt.is_subset(&self.widths_of_key_points);
         if has_other_lines {
             return finding.remedy(
-                "keep the first five numbers of each line with key points, a class and a box, and of no other line: there \
+                "in lines with key points, keep only the first five numbers (class and box); leave all other lines alone: there \
                  are also polygons or lines of another kind, which have to be exported as boxes (`kpt_shape` and `flip_idx` \
                  in the YAML file are not needed)",
             );

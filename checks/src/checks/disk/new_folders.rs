@@ -98,6 +98,7 @@ pub(super) fn cannot_create(host: &Host, all: &[Impossible]) -> Option<Finding> 
         |folder: &String| host.stat(folder).ok().flatten().is_some_and(|stat| stat.writable == Some(true));
     let better = working.filter(may_write);
     let program = match host.place() {
+        _ if host.rental().is_some() => None,
         Place::Docker | Place::DockerInWsl => Some("docker"),
         Place::Podman => Some("podman"),
         _ => None,

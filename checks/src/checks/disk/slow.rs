@@ -18,7 +18,8 @@ const USB_2: u32 = 480;
 /// An array of more disks reads at the same time from all.
 const MOST_DISKS: usize = 2;
 /// Who makes disks, or `ATA` for all that are at a port of SATA. Behind a controller of a RAID, and on a server of disks
-/// (iSCSI, Fibre Channel), an SSD is said to turn as well.
+/// (iSCSI, Fibre Channel), an SSD is said to turn as well. Disks of SAS that servers rename (DELL, HP, IBM, LENOVO, NETAPP) are
+/// missing, because controllers have these names too.
 const MAKERS: [&str; 8] = ["ATA", "SEAGATE", "WDC", "WD", "HGST", "HITACHI", "TOSHIBA", "FUJITSU"];
 
 fn run(host: &Host, intent: &Intent) -> Answer {
@@ -50,13 +51,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Finding::new("disk.slow", title).status(status).seen(format!("{folder} is on {}", speed.disk));
     Ok(vec![if speed.is_usb_2 {
         let finding = finding.because(
-            "USB 2 carries about 40 MB/s, and each epoch reads every image again, because the memory does not hold them all",
+            "USB 2 carries about 40 MB/s, and each epoch reads every image again, because they do not all fit into memory",
         );
         // A device of USB 2 is as slow at any port.
         finding.remedy(if speed.could_be_faster {
-            "connect the disk to a port of USB 3 (blue, or marked SS) with its own cable, or copy the data set to an internal SSD"
+            "connect the disk to a USB 3 port (blue, or marked SS) with its own cable, or copy the data set to an internal SSD"
         } else {
-            "copy the data set to an internal SSD, or to a disk with USB 3 at a port of USB 3 (blue, or marked SS)"
+            "copy the data set to an internal SSD, or to a USB 3 disk on a USB 3 port (blue, or marked SS)"
         })
     } else {
         finding
@@ -111,7 +112,9 @@ fn may_have_more_disks(host: &Host, folder: &str) -> bool {
         return false;
     }
     let Some(source) = mounts::source_of(&table, folder) else { return true };
-    let name = source.rsplit('/').next().unwrap_or_default().to_owned();
+    // A volume of device mapper, such as an encrypted disk, is a link to `dm-0`, by which name the kernel lists it.
+    let real = host.link(&source).ok().flatten().unwrap_or_else(|| source.clone());
+    let name = real.rsplit('/').next().unwrap_or_default().to_owned();
     let all = host.folder("/sys/fs/btrfs").ok().flatten().unwrap_or_default();
     let mut devices = all.iter().filter_map(|id| host.folder(&format!("/sys/fs/btrfs/{id}/devices")).ok()?);
     !devices.any(|devices| devices.len() == 1 && devices.contains(&name))

@@ -9,6 +9,7 @@ use crate::checks::{Answer, Check, wsl};
 use crate::facts::{FileSystem, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::fit::is_without_rights;
 use crate::shell_quote::quote;
 use crate::status::Status;
 
@@ -160,7 +161,9 @@ fn finding_of(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> O
         let home =
             host.env(HOME).ok().flatten().filter(|home| home != "/" && folder.starts_with(home.as_str()));
         return Some(match home {
-            Some(_) if !is_read_only => finding.command(format!("sudo chown -R \"$USER\" {}", quote(folder))),
+            Some(_) if !is_read_only && !is_without_rights(host) => {
+                finding.command(format!("sudo chown -R \"$USER\" {}", quote(folder)))
+            }
             _ => finding,
         });
     }

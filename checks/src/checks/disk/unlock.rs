@@ -5,6 +5,7 @@ use super::root_squash;
 use crate::change::Change;
 use crate::facts::{Host, Stat};
 use crate::finding::Finding;
+use crate::remedies::fit::is_without_rights;
 use crate::shell_quote::quote;
 
 /// The finding, with the owner and the permissions of the folder as evidence.
@@ -29,6 +30,10 @@ pub(super) fn with_remedy(host: &Host, finding: Finding, folder: &str, stat: &St
         (Some(owner), Some(user)) if owner == user => finding
             .command(format!("chmod u+rwx {}", quote(folder)))
             .change(Change::Permissions { path: folder.to_owned(), add: OWNER }),
+        // Those who administer a cluster give nobody the folders of others.
+        (_, Some(_)) if is_without_rights(host) => {
+            finding.because("it belongs to another user").remedy("set YOLO_HOME to a folder of your own")
+        }
         (Some(0), Some(user)) => finding
             .because("it belongs to root, perhaps because a command run with sudo created it")
             .command(format!("sudo chown -R {user} {}", quote(folder))),

@@ -6,6 +6,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, pci_address};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::fit::is_without_rights;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
@@ -100,6 +101,12 @@ fn exclusive(host: &Host, intent: &Intent, gpu: &Gpu, mode: &str) -> Option<Find
             }
         }
         _ => return None,
+    };
+    let finding = match is_without_rights(host) {
+        true => finding
+            .remedy("use another GPU")
+            .machine_remedy("set the compute mode back to default, unless it was chosen on purpose"),
+        false => finding,
     };
     Some(finding.command(format!("sudo nvidia-smi -i {} -c 0", gpu.index)))
 }

@@ -7,6 +7,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Family, Host, NvmlState, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::fit::{is_of_service, is_without_rights};
 use crate::remedies::restart::{restart, restart_container};
 use crate::remedies::start_container::{Start, start_with};
 
@@ -55,6 +56,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(vec![finding]);
     }
     match (host.kernel_lines(&WOKE).last(), is_there) {
+        // Nodes of clusters and machines of services are not suspended.
+        (Some(_), _) if host.job().is_some() || host.place() == Place::Pod || is_of_service(host) => {
+            Ok(Vec::new())
+        }
         (Some(line), _) => Ok(vec![after_suspend(host, line)]),
         (None, Err(why)) => Err(why),
         (None, Ok(_)) => Ok(Vec::new()),
@@ -223,19 +228,23 @@ fn is_unloaded_on_host(host: &Host) -> bool {
 }
 
 fn after_suspend(host: &Host, line: &str) -> Finding {
+    let place = if host.is_container() && !is_without_rights(host) { "on the host " } else { "" };
     let title = "this machine has been suspended since it started, which can break CUDA although \
                  nvidia-smi works";
-    let finding = Finding::new("gpu.suspended", title)
-        .seen(line)
-        .remedy("nothing while CUDA works")
-        .machine_remedy(
-            "if it reports `CUDA unknown error`, stop the programs and containers that use the GPU \
-             (`sudo fuser -v /dev/nvidia-uvm` shows them) and reload the module; so that it does not happen again, have the \
-             memory of the cards saved before and restored after, which the driver's option PreserveVideoMemoryAllocations \
-             and NVIDIA's services for suspend, resume and hibernation do together, from the next start of the machine on (in \
-             /var/tmp, which needs as much room as the cards have memory)",
-        )
-        .command("sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm");
+    let finding = Finding::new("gpu.suspended", title).seen(line);
+    let then = format!(
+        "if CUDA reports `CUDA unknown error`, {place}stop the programs and containers that use the GPU (`sudo fuser -v \
+         /dev/nvidia-uvm` shows them) and reload the module; so that it does not happen again, save the GPU memory before suspend \
+         and restore it afterwards: the driver's option PreserveVideoMemoryAllocations together with NVIDIA's services for \
+         suspend, resume and hibernation does this from the next start on (in /var/tmp, which needs as much room as the \
+         cards have memory)"
+    );
+    let finding = if is_without_rights(host) {
+        finding.remedy("nothing while CUDA works").machine_remedy(then)
+    } else {
+        finding.remedy(format!("nothing while CUDA works; {then}"))
+    };
+    let finding = finding.command("sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm");
     // Without this option, the services have nothing to save.
     let params = host.text("/proc/driver/nvidia/params").ok().flatten().unwrap_or_default();
     let finding = match params.lines().any(|line| line.trim() == "PreserveVideoMemoryAllocations: 0") {

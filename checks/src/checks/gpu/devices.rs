@@ -6,7 +6,9 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::fit::is_of_service;
 use crate::remedies::gpus_of_job::ask_for;
+use crate::remedies::rented;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
@@ -80,11 +82,7 @@ fn none(host: &Host, intent: &Intent) -> Finding {
     let failed = host.kernel_lines(&super::uninitialized::FAILED);
     let finding = match failed.is_empty() {
         true => finding,
-        false => finding.because("the driver found a card but could not initialize it").remedy("train without this card until it works").machine_remedy(
-            "switch the machine off for a minute and start it again; if the card fails again, check its seat, its power cables \
-             and the firmware's PCIe settings, and try another version of the driver; in a virtual machine, look at how the host \
-             passes the card on",
-        ),
+        false => could_not_start(host, finding),
     };
     let finding = failed.into_iter().take(2).fold(finding, Finding::seen);
     if let Some(finding) = super::uninitialized::explained(host, finding.clone(), None) {
@@ -95,6 +93,22 @@ fn none(host: &Host, intent: &Intent) -> Finding {
         Some(system) => super::outside_job::submit(host, system, finding, intent.devices.len()),
         None => finding.command("yolo train --device cpu …"),
     }
+}
+
+/// The driver found the only card there is, and could not start it.
+fn could_not_start(host: &Host, finding: Finding) -> Finding {
+    let finding = finding.because("the driver found a card but could not initialize it");
+    if is_of_service(host) {
+        return match host.rental() {
+            Some(rental) => rented::restart(rental, finding),
+            None => finding.remedy("start a new session, which gets another machine"),
+        };
+    }
+    finding.remedy("train on the CPU until the card works").machine_remedy(
+        "switch the machine off for a minute and start it again; if the card fails again, check its seat, its power cables \
+         and the firmware's PCIe settings, and try another version of the driver; in a virtual machine, look at how the host \
+         passes the card on",
+    )
 }
 
 fn not_there(host: &Host, intent: &Intent, missing: &[String], there: usize) -> Finding {

@@ -25,8 +25,8 @@ const UNITS: [&str; 2] = [
     "/usr/lib/systemd/system/nvidia-fabricmanager.service",
     "/lib/systemd/system/nvidia-fabricmanager.service",
 ];
-/// Cards on boards with NVSwitch that tell the state of the fabric.
-const TELLING: [&str; 6] = ["HBM3", "H200", "H20", "H800", "B200", "B300"];
+/// Modules that do not tell the state of a fabric: those before Hopper, and one that is a machine of its own.
+const SILENT: [&str; 4] = ["SXM2", "SXM3", "SXM4", "GH200"];
 /// Cards whose switches are InfiniBand devices, which a subnet manager has to set up first.
 const OVER_INFINIBAND: [&str; 2] = ["B200", "B300"];
 /// The state of a card that is set up.
@@ -138,9 +138,8 @@ fn is_of_rack(name: &str) -> bool {
 /// nvidia-smi is asked, on servers with such cards alone.
 fn told(host: &Host, gpus: &[Gpu]) -> BTreeMap<usize, (String, String)> {
     let tells = |gpu: &&Gpu| {
-        let name = gpu.name().unwrap_or_default();
-        let is_pair = name.contains("NVL") || name.contains("PCIe") || name.contains("GH200");
-        TELLING.iter().any(|word| name.contains(word)) && !is_pair
+        let is_silent = gpu.name().is_ok_and(|name| SILENT.iter().any(|word| name.contains(word)));
+        gpu.is_module() && !is_silent
     };
     if host.is_recorded() {
         return host
@@ -151,18 +150,24 @@ fn told(host: &Host, gpus: &[Gpu]) -> BTreeMap<usize, (String, String)> {
             .map(|told| (0, told))
             .collect();
     }
-    let Some(first) = gpus.iter().find(tells) else { return BTreeMap::new() };
+    let numbers: Vec<usize> = gpus.iter().filter(tells).map(|gpu| gpu.index).collect();
+    if numbers.is_empty() {
+        return BTreeMap::new();
+    }
     // A service that does not run beside its switches is a finding without this question.
     let is_off = || matches!(service_state(host).ok().flatten().as_deref(), Some("inactive" | "failed"));
     if !host.is_container() && has_switch(host).unwrap_or(false) && is_off() {
         return BTreeMap::new();
     }
-    // All cards of a board are set up together. Without persistence, each that is asked takes a second.
-    let number = first.index.to_string();
+    // A board is set up as a whole, but one card alone can fail, or wait after a reset. Servers with such cards keep the
+    // driver loaded; where it is not, the first card's second is enough.
+    let is_loaded = gpus.iter().any(|gpu| gpu.flag("persistence") == Ok(true));
+    let asked = if is_loaded { &numbers[..] } else { &numbers[..1] };
+    let list = asked.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let query =
-        ["nvidia-smi", "-i", &number, "--query-gpu=fabric.state,fabric.status", "--format=csv,noheader"];
+        ["nvidia-smi", "-i", &list, "--query-gpu=fabric.state,fabric.status", "--format=csv,noheader"];
     let text = host.command(&query).ok().flatten().map(|output| output.text()).unwrap_or_default();
-    text.lines().find_map(pair).into_iter().map(|told| (first.index, told)).collect()
+    asked.iter().copied().zip(text.lines().filter_map(pair)).collect()
 }
 
 /// The part of `nvidia-smi -q` below `Fabric`, as people cut it out with grep.
@@ -346,9 +351,8 @@ fn has_switch(host: &Host) -> Fact<bool> {
 
 /// GPU models on boards with NVSwitch.
 fn may_have_switch(host: &Host) -> Fact<bool> {
-    const KINDS: [&str; 5] = ["SXM", "HBM3", "H200", "B200", "B300"];
-    let names: Vec<String> = host.gpus()?.iter().filter_map(|gpu| gpu.name().ok()).collect();
-    Ok(names.len() >= 8 && names.iter().all(|name| KINDS.iter().any(|kind| name.contains(kind))))
+    let gpus = host.gpus()?;
+    Ok(gpus.len() >= 8 && gpus.iter().all(Gpu::is_module))
 }
 
 fn is_installed(host: &Host) -> Option<bool> {

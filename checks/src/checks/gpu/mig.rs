@@ -51,7 +51,7 @@ fn divided(host: &Host, intent: &Intent, gpu: &Gpu, cards: usize) -> Finding {
     finding
         .remedy("name instances in --device, whose UUIDs `nvidia-smi -L` lists")
         .machine_remedy(
-            "or turn MIG off, which deletes all instances of the card: first make sure that nobody uses them",
+            "turn MIG off for whole GPUs: this deletes all instances of the card, so first make sure that nobody uses them",
         )
         .command(whole)
 }

@@ -105,8 +105,8 @@ fn of_another(host: &Host, folder: &str, owner: u32, exclusive: Option<&Gpu>) ->
         .seen(format!("{} is in exclusive mode, so nothing can use it past the daemon", super::label(gpu)))
         .remedy("use another GPU")
         .machine_remedy(format!(
-            "or have user {owner} or an administrator stop the daemon when its programs have ended (`echo quit | \
-             nvidia-cuda-mps-control`), and set the compute mode back to default"
+            "stop the daemon of user {owner} when its programs have ended (`echo quit | nvidia-cuda-mps-control`, as that user \
+             or root), and set the compute mode back to default"
         ))
         .command(format!("sudo nvidia-smi -i {} -c DEFAULT", gpu.index))
 }

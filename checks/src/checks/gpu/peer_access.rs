@@ -11,8 +11,8 @@ use crate::intent::Intent;
 use crate::nccl_files;
 use crate::status::Status;
 
-/// Parts of the names of cards connected by NVLink, which no IOMMU redirects.
-const NVLINKED: [&str; 8] = ["SXM", "HBM3", "H200", "B200", "B300", "GH200", "GB200", "NVL"];
+/// Part of the names of cards for a slot that a bridge of NVLink joins. Neither them nor modules does an IOMMU redirect.
+const NVLINKED: &str = "NVL";
 
 /// The driver of NVIDIA/open-gpu-kernel-modules#1257.
 const CORRUPTS: &str = "580.142";
@@ -33,7 +33,7 @@ pub(super) static CHECK: Check = Check {
 /// Whether a card communicates through NVLink. Its name tells whether it is made for that; in some servers and virtual
 /// machines such cards have no active link, and communicate over PCIe.
 pub(in crate::checks) fn is_nvlinked(gpu: &Gpu) -> bool {
-    let is_made_for_it = gpu.name().is_ok_and(|name| NVLINKED.iter().any(|word| name.contains(word)));
+    let is_made_for_it = gpu.is_module() || gpu.name().is_ok_and(|name| name.contains(NVLINKED));
     // Instances of a card use no links, but do not communicate over PCIe either.
     let is_divided = gpu.mig() == Ok(true);
     // An empty list says nothing: NVML also refuses the answer.
@@ -89,7 +89,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             finding("gpu.peer-redirected", title.to_owned(), Status::Warning).seen(line)
                 .remedy("disable direct traffic (P2P), which is slower")
                 .machine_remedy(
-                    "to have direct traffic, add iommu=pt to the kernel command line and restart, or turn the IOMMU or ACS off in \
+                    "for direct traffic, add iommu=pt to the kernel command line and restart, or turn the IOMMU or ACS off in \
                      the firmware",
                 ),
         ]);
@@ -118,8 +118,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             Iommu::Translates(seen) => vec![finding("gpu.peer-fault", title, status).seen(seen)
                 .remedy("disable direct traffic (P2P), which is slower")
                 .machine_remedy(
-                    "to have direct traffic, add iommu=pt to the kernel command line and restart, or turn ACS off in the \
-                     firmware, since the IOMMU's redirection is one known cause, and try again",
+                    "for direct traffic, take the IOMMU out of the way, which is one known cause: add iommu=pt to the kernel command \
+                     line and restart, or turn ACS off in the firmware, then try again",
                 )],
         });
     }
@@ -259,13 +259,13 @@ fn controlled(host: &Host, gpus: &[Gpu], status: Status) -> Option<Finding> {
         return Some(
             found
                 .remedy("if a run hangs at its start, disable direct traffic (P2P), which is slower")
-                .machine_remedy("turn ACS off for fast direct traffic"),
+                .machine_remedy("for fast direct traffic, turn ACS off"),
         );
     }
     // Without the variable: direct traffic is what is to be repaired.
     let found = Finding::new("gpu.peer-redirected", title).status(status).seen(seen).remedy(format!(
-        "turn ACS off in the firmware, or with setpci, which lasts until the next restart; {NCCL_P2P_DISABLE}=1, which is slower, \
-         is for runs that still hang at their start",
+        "turn ACS off in the firmware, or with setpci, which lasts until the next restart; if runs still hang at their start, set \
+         {NCCL_P2P_DISABLE}=1, which is slower",
     ));
     let commands = bridges.iter().map(|bridge| format!("sudo setpci -s {bridge} ECAP_ACS+6.w=0000"));
     Some(commands.fold(found, Finding::command))

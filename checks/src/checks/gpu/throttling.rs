@@ -50,7 +50,7 @@ fn throttling(host: &Host, gpu: &Gpu) -> Vec<Finding> {
 
 fn power_cap(host: &Host, gpu: &Gpu, reasons: u64) -> Option<Finding> {
     let (limit, usual) = (gpu.number("power_limit").ok()?, gpu.number("power_limit_default").ok()?);
-    // A lower one was set by mistake, or by a laptop on battery.
+    // Lower limits slow training noticeably.
     if limit as f64 >= usual as f64 * SPARING {
         return None;
     }
@@ -61,6 +61,10 @@ fn power_cap(host: &Host, gpu: &Gpu, reasons: u64) -> Option<Finding> {
     if super::is_of_laptop(host, Some(gpu)) {
         return Some(of_laptop(host, finding));
     }
+    let finding = match host.is_own_machine() {
+        true => finding,
+        false => finding.remedy("raise the limit, unless it was lowered on purpose"),
+    };
     Some(finding.command(format!("sudo nvidia-smi -i {} -pl {usual}", gpu.index)))
 }
 

@@ -6,7 +6,7 @@ use super::run_gpus::of_others;
 use super::{is_native_linux, is_of_laptop, label};
 use crate::checks::system::unclean_restart::{is_recent, is_suspected, sparing_commands};
 use crate::checks::{Answer, Check};
-use crate::facts::{Gpu, Host, Xid, pci_address};
+use crate::facts::{Gpu, Host, pci_address};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::power_cycle;
@@ -18,8 +18,8 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// A card works on after a reset, which repairs all errors but that of a card that is gone. Who restarts the machine for
-/// such an error does it soon, in seconds.
+/// A card works on after a reset, which repairs all errors but that of a card that is gone. A restart because of such an
+/// error follows soon; in seconds.
 const SOON: f64 = 3600.0;
 const GONE: u32 = 79;
 /// Errors of NVLink.
@@ -38,25 +38,31 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if !host.is_recorded() && (host.nvml_state().is_err() || !is_suspected(host, intent)) {
         return Ok(Vec::new());
     }
-    let staying = |xids: &[Xid]| xids.iter().rev().find_map(|xid| Some((xid.clone(), meaning(xid, false)?)));
     let mut before = host.xids_of_boot_before();
     let of_others = of_others(host);
     before.retain(|xid| xid.address.as_ref().is_none_or(|address| !of_others.contains(address)));
     let now = host.xids().unwrap_or_default();
     // What is wrong now is reported by other checks.
-    if staying(&now).is_some() || !host.kernel_lines(&[LOCKED]).is_empty() {
+    if now.iter().any(|xid| meaning(xid, false).is_some()) || !host.kernel_lines(&[LOCKED]).is_empty() {
         return Ok(Vec::new());
     }
-    let Some((xid, words)) = staying(&before) else { return Ok(Vec::new()) };
-    if xid.number != GONE && host.seconds_to_end_of_boot_before(&xid).is_some_and(|seconds| seconds > SOON) {
-        return Ok(Vec::new());
-    }
+    before.retain(|xid| {
+        let is_soon = || host.seconds_to_end_of_boot_before(xid).is_none_or(|seconds| seconds <= SOON);
+        meaning(xid, false).is_some() && (xid.number == GONE || is_soon())
+    });
+    // A card that falls off the bus makes errors of its neighbors and of the driver follow; the first is the cause.
+    let gone = before.iter().find(|xid| xid.number == GONE);
+    let Some(xid) = gone.or(before.first()).cloned() else { return Ok(Vec::new()) };
+    let words = meaning(&xid, false).unwrap_or_default();
     let gpus = host.gpus().unwrap_or_default();
     let is_own = |address: &String| {
         gpus.iter()
             .find(|gpu| gpu.pci_bus_id().ok().and_then(|id| pci_address(&id)).as_ref() == Some(address))
     };
+    // One that is gone for good is of the kind of the others.
+    let are_modules = !gpus.is_empty() && gpus.iter().all(Gpu::is_module);
     let gpu = xid.address.as_ref().and_then(is_own);
+    let is_module = gpu.map_or(are_modules, Gpu::is_module);
     let card = match (gpu, &xid.address) {
         (Some(gpu), _) => label(gpu),
         (None, Some(address)) => format!("the GPU at {address}"),
@@ -82,13 +88,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         )
     } else if OF_LINK.contains(&xid.number) {
         finding.remedy(
-            "look for errors of the links (`nvidia-smi nvlink -e`); of cards with a bridge, reseat the bridge; if it happens again, \
-             tell the maker of the machine; continue the run with `yolo train --resume`",
+            "continue the run with `yolo train --resume`, and look for errors of the links after it (`nvidia-smi nvlink -e`, \
+             whose counters began anew with the restart); if the cards are joined by a bridge, reseat it; if it happens again, \
+             contact the manufacturer of the machine",
         ).command("nvidia-smi nvlink -e")
-    } else if is_on_board(gpu) {
+    } else if is_module {
         finding.remedy(
-            "run NVIDIA's diagnosis (`dcgmi diag -r 3`), and tell the maker of the machine if it happens again; continue the run \
-             with `yolo train --resume`",
+            "run NVIDIA's diagnostics (`dcgmi diag -r 3`), and contact the manufacturer of the machine if it happens again; \
+             continue the run with `yolo train --resume`",
         )
     } else if OF_FIRMWARE.contains(&xid.number) {
         finding.remedy(
@@ -99,10 +106,4 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         sparing_commands(host).into_iter().fold(finding, Finding::command)
     };
     Ok(vec![finding.command("journalctl -k -b -1 -g NVRM")])
-}
-
-/// Whether a card is a module on a board, which has neither plugs nor a slot.
-fn is_on_board(gpu: Option<&Gpu>) -> bool {
-    let name = gpu.and_then(|gpu| gpu.name().ok()).unwrap_or_default();
-    ["SXM", "HBM3", "B200", "B300", "GH200", "GB200"].iter().any(|word| name.contains(word))
 }

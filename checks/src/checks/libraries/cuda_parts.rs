@@ -3,9 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use super::packaged_nccl;
 use crate::facts::{Host, Libtorch, Variant};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::shell_quote::quote;
 
 /// The parts of libtorch that are linked with libraries of CUDA.
 const PARTS: [&str; 2] = ["libtorch_cuda.so", "libtorch_cpu.so"];
@@ -45,31 +47,46 @@ pub(super) fn missing(host: &Host, libtorch: &Libtorch, intent: &Intent) -> Opti
     Some(finding.command("unset LIBTORCH").command("yolo setup"))
 }
 
-/// What `pip`, or uv in its environments, installs; of other libraries it is not certain which release they must have, so
-/// all of PyTorch, of the same CUDA. A package whose files are gone is still known to be installed.
+/// What `pip`, or uv in its environments, installs in the environment of this libtorch: the release of a library that its
+/// `torch` asks for, since without a number pip would take the newest, or all of PyTorch, of the same CUDA. A package whose
+/// files are gone is still known to be installed.
 fn install(host: &Host, libtorch: &Libtorch, names: &[String]) -> Option<String> {
     let Variant::Cuda(Some((major, minor))) = libtorch.variant else { return None };
-    let environment = libtorch.root.split("/lib/python").next().unwrap_or_default();
-    let settings = host.text(&format!("{environment}/pyvenv.cfg")).ok().flatten().unwrap_or_default();
-    let program = if settings.lines().any(|line| line.starts_with("uv =")) {
-        "uv pip install --reinstall"
-    } else {
-        "pip install --force-reinstall"
-    };
-    let of =
-        |name: &String| PACKAGES.iter().find(|(stem, _)| name.starts_with(stem)).map(|(_, package)| *package);
-    let packages: Option<BTreeSet<&str>> = names.iter().map(of).collect();
+    let (packages, _) = libtorch.root.rsplit_once('/')?;
+    let program = program(host, packages);
     let version = libtorch.version.as_ref()?;
-    Some(match packages {
-        Some(packages) => {
-            let packages: Vec<String> =
-                packages.into_iter().map(|package| format!("{package}-cu{major}")).collect();
-            format!("{program} --no-deps {}", packages.join(" "))
+    let pinned = packaged_nccl::pinned_by_torch(host, packages);
+    let of = |name: &String| {
+        let (_, package) = PACKAGES.iter().find(|(stem, _)| name.starts_with(stem))?;
+        let package = format!("{package}-cu{major}");
+        let (_, release) = pinned.iter().find(|(name, _)| *name == package)?;
+        Some(format!("{package}=={release}"))
+    };
+    let known: Option<BTreeSet<String>> = names.iter().map(of).collect();
+    Some(match known {
+        Some(known) => {
+            format!("{program} --no-deps {}", known.into_iter().collect::<Vec<_>>().join(" "))
         }
         None => format!(
             "{program} torch=={version}+cu{major}{minor} --index-url https://download.pytorch.org/whl/cu{major}{minor}"
         ),
     })
+}
+
+/// How packages of the environment with this folder, `…/lib/python3.12/site-packages`, are installed again, whichever
+/// environment is active.
+fn program(host: &Host, packages: &str) -> String {
+    let split = packages.split_once("/lib/python").or_else(|| packages.split_once("/lib64/python"));
+    let Some((root, _)) = split else { return "pip install --force-reinstall".to_owned() };
+    let settings = host.text(&format!("{root}/pyvenv.cfg")).ok().flatten().unwrap_or_default();
+    if settings.lines().any(|line| line.starts_with("uv =")) {
+        return format!("uv pip install --python {} --reinstall", quote(root));
+    }
+    // The packages of a user, and those that Debian's Python looks for, have no program beside them.
+    if packages.contains("dist-packages") || root.ends_with("/.local") {
+        return "python3 -m pip install --force-reinstall".to_owned();
+    }
+    format!("{} -m pip install --force-reinstall", quote(&format!("{root}/bin/python")))
 }
 
 /// The libraries that libtorch needs and the loader does not find.

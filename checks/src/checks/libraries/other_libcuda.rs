@@ -5,6 +5,7 @@ use yolo_base::env::LD_LIBRARY_PATH;
 
 use crate::facts::{Gpu, Host, Library, Place, Version, library_version};
 use crate::finding::Finding;
+use crate::remedies::fit::is_of_service;
 use crate::shell_quote::quote;
 
 /// Where files add folders to the loader's list.
@@ -62,10 +63,13 @@ pub(super) fn find(host: &Host, first: &Library) -> Option<Finding> {
             let purge = "apt purge '^libnvidia-compute-.*' '^nvidia-driver-.*' && ldconfig";
             let purge = host.package_command([purge, "", "", ""]);
             let finding = finding
-                .remedy(
+                .remedy(if is_of_service(host) {
+                    "remove the driver's packages, which the notebook or the image has installed, because the libraries come from \
+                     the machine; or start a new session"
+                } else {
                     "remove the driver's packages from the image, because the libraries come from the host, and start a new \
-                     container: in its Dockerfile, install the CUDA toolkit without the driver",
-                );
+                     container: in its Dockerfile, install the CUDA toolkit without the driver"
+                });
             purge.into_iter().filter(|command| !command.is_empty()).fold(finding, Finding::command)
         }
     })
@@ -142,7 +146,8 @@ fn may_be_compat(host: &Host, first: &Library, version: &Version, driver: &Versi
     let has_cards = host.gpus().is_ok_and(|gpus| !gpus.is_empty());
     let may_have = version.major() > driver.major() && has_cards && without_compat(host).is_none();
     let path = first.real.as_deref().unwrap_or(&first.path);
-    let is_of_system = ["/usr/lib", "/lib"].iter().any(|folder| path.starts_with(folder));
+    let is_of_system =
+        ["/usr/lib/", "/usr/lib64/", "/lib/", "/lib64/"].iter().any(|folder| path.starts_with(folder));
     let is_alone = || {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let names = host.folder(folder).ok().flatten().unwrap_or_default();

@@ -161,11 +161,28 @@ fn needed_by_torch(host: &Host, folder: &str) -> Option<Package> {
 }
 
 fn required(text: &str) -> Option<Package> {
-    let wanted = text
-        .lines()
-        .find_map(|line| line.strip_prefix("Requires-Dist: ").filter(|wanted| wanted.starts_with(NAME)))?;
-    let (name, version) = wanted.split(';').next()?.split_once("==")?;
-    Some(Package { name: name.trim().to_owned(), version: Version::find(version)? })
+    let (name, version) = requirements(text).find(|(name, _)| name.starts_with(NAME))?;
+    Some(Package { name, version: Version::find(&version)? })
+}
+
+/// The packages that the description of a package asks for in exactly one version.
+fn requirements(text: &str) -> impl Iterator<Item = (String, String)> {
+    text.lines().filter_map(|line| {
+        let wanted = line.strip_prefix("Requires-Dist: ")?.split(';').next()?;
+        let (name, version) = wanted.split_once("==")?;
+        Some((
+            name.trim().trim_end_matches('(').trim().to_owned(),
+            version.trim().trim_end_matches(')').to_owned(),
+        ))
+    })
+}
+
+/// The packages that the `torch` in this folder of packages asks for in exactly one version.
+pub(super) fn pinned_by_torch(host: &Host, folder: &str) -> Vec<(String, String)> {
+    let names = host.folder(folder).ok().flatten().unwrap_or_default();
+    let torch = names.iter().find(|name| name.starts_with("torch-") && name.ends_with(".dist-info"));
+    let text = torch.and_then(|torch| host.text(&format!("{folder}/{torch}/METADATA")).ok().flatten());
+    requirements(&text.unwrap_or_default()).collect()
 }
 
 #[cfg(test)]

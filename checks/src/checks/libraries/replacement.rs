@@ -5,7 +5,7 @@ use crate::facts::{Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::libtorch_builds::{self, Build};
-use crate::remedies::{image, install_driver};
+use crate::remedies::{image, install_driver, rented};
 
 /// The only version of libtorch that the trainer works with: each tch release supports one.
 pub(super) const LIBTORCH: [u32; 3] = [2, 11, 0];
@@ -25,6 +25,9 @@ pub(super) fn newer_driver(host: &Host) -> (&'static str, Vec<String>) {
     }
     if host.job().is_some() {
         return ("ask the administrator of this node to update its NVIDIA driver", Vec::new());
+    }
+    if let Some(rental) = host.rental() {
+        return (rented::newer_driver(rental), Vec::new());
     }
     if host.place() == Place::Pod {
         return ("ask the administrator of the cluster to update the NVIDIA driver of this node", Vec::new());

@@ -9,6 +9,7 @@ use crate::facts::{Container, Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::nccl_files;
+use crate::remedies::fit::is_without_rights;
 use crate::remedies::rented;
 use crate::status::Status;
 
@@ -158,7 +159,7 @@ fn closed(host: &Host, intent: &Intent) -> Option<Finding> {
             .remedy(format!("the service sets this folder up: {sockets}"))
             .command(format!("export {NCCL_SHM_DISABLE}=1")),
         // Only the administrator of a node may change it.
-        _ if host.job().is_some() => finding
+        _ if is_without_rights(host) => finding
             .remedy(format!("tell the administrator of the node; until then, {sockets}"))
             .command(format!("export {NCCL_SHM_DISABLE}=1")),
         // A container may not mount anything.

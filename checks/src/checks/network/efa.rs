@@ -9,6 +9,7 @@ use crate::facts::{Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::nccl_files::{self, Setting};
+use crate::remedies::fit::is_of_service;
 use crate::remedies::start_container::{Start, start_with};
 
 pub(super) static CHECK: Check = Check {
@@ -86,7 +87,10 @@ fn with_plugin(host: &Host, finding: Finding, other: Option<&Setting>, is_instal
                 )),
         );
     }
-    let finding = finding.remedy(if host.is_container() {
+    let finding = finding.remedy(if is_of_service(host) {
+        "install Amazon's EFA software with aws-ofi-nccl in the image of this container, or use an image of AWS Deep Learning \
+         Containers, on all machines of the run"
+    } else if host.is_container() {
         "install Amazon's EFA software with aws-ofi-nccl in the image of this container, or use an image of AWS Deep Learning \
          Containers, on all machines of the run; start the container with the adapter's device files"
     } else {

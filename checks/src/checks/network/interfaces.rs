@@ -68,9 +68,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 "{} names {}, which has only a link-local address and leads to no other machine",
                 choice.place, choice.value
             );
-            Finding::new("network.interface-unknown", title).status(Status::Warning).remedy(
-                "set the variable to an interface with an address in the network of the other machines",
-            )
+            Finding::new("network.interface-unknown", title)
+                .status(Status::Warning)
+                .because("connections from a link-local address do not reach the other machines, and time out")
+                .remedy(
+                    "set the variable to an interface with an address in the network of the other machines (`ip -br addr` lists them)",
+                )
         } else {
             continue;
         };

@@ -179,7 +179,15 @@ fn of_iptables(host: &Host, peers: &Peers) -> Option<Filter> {
 fn closing_line(text: &str, peers: &Peers) -> Option<String> {
     let mut chain = "";
     let mut chains = Chains::default();
+    // Other tables have chains of the same names, which open and close nothing here.
+    let mut is_filter = true;
     for line in text.lines().map(str::trim) {
+        if let Some(table) = line.strip_prefix('*') {
+            is_filter = table == "filter";
+        }
+        if !is_filter {
+            continue;
+        }
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
             ["Chain", name, ..] => {
@@ -259,8 +267,10 @@ fn of_options(options: &[&str]) -> Option<Rule> {
             ("-s", Some(value)) => rule.from = Some(vec![value.to_owned()]),
             ("--src-range", Some(value)) => rule.from = Some(vec![value.to_owned()]),
             ("-i", Some(value)) => rule.through = Some(vec![value.to_owned()]),
+            // Ranks choose ports of the kernel's range, from 32768 on.
+            ("--dport" | "--dports", Some(ports)) if covers_ranks(ports) => {}
             ("-p", Some("tcp" | "all"))
-            | ("-m", Some("tcp" | "comment" | "iprange" | "state" | "conntrack")) => {}
+            | ("-m", Some("tcp" | "multiport" | "comment" | "iprange" | "state" | "conntrack")) => {}
             ("--state" | "--ctstate", Some(states)) if states.split(',').any(|state| state == "NEW") => {}
             ("--comment", Some(value)) => {
                 let is_open = value.starts_with('"') && (value.len() == 1 || !value.ends_with('"'));
@@ -268,13 +278,26 @@ fn of_options(options: &[&str]) -> Option<Rule> {
             }
             ("-j" | "-g", Some(target)) => {
                 rule.verdict = verdict(target)?;
-                let is_of_tcp = options.contains(&"-p") && !options.contains(&"all");
-                return (rule.verdict != Verdict::Refuse || !is_of_tcp).then_some(rule);
+                let of_ports = options.iter().any(|option| option.starts_with("--dport"));
+                return (rule.verdict != Verdict::Refuse || !of_ports).then_some(rule);
             }
             _ => return None,
         }
     }
     None
+}
+
+/// Whether ports, `1024:65535` or `22,1024:65535`, are all that ranks may choose.
+fn covers_ranks(ports: &str) -> bool {
+    ports.split(',').any(|range| {
+        let Some((first, last)) = range.split_once([':', '-']) else { return false };
+        let number = |text: &str, missing: u32| match text {
+            "" => Some(missing),
+            text => text.trim().parse::<u32>().ok(),
+        };
+        number(first, 0).is_some_and(|first| first <= 29_500)
+            && number(last, 65_535).is_some_and(|last| last >= 60_999)
+    })
 }
 
 #[cfg(test)]
@@ -375,6 +398,9 @@ mod tests {
     fn iptables_closes_in_three_notations() {
         for text in [
             "-P INPUT DROP\n-P FORWARD ACCEPT\n",
+            "*mangle\n:INPUT ACCEPT [0:0]\n-A INPUT -j ACCEPT\nCOMMIT\n*filter\n:INPUT DROP [0:0]\nCOMMIT\n",
+            "-P INPUT ACCEPT\n-A INPUT -p tcp -m tcp --dport 22 -j ACCEPT\n-A INPUT -p tcp -j REJECT\n",
+            "-P INPUT DROP\n-A INPUT -p tcp -m multiport --dports 80,8000:8100 -j ACCEPT\n",
             "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -p tcp --dport 22 -j ACCEPT\n\
              -A INPUT -j REJECT --reject-with icmp-host-prohibited\nCOMMIT\n",
             "Chain INPUT (policy ACCEPT)\ntarget prot opt source destination\n\
@@ -386,6 +412,9 @@ mod tests {
         }
         for text in [
             "-P INPUT ACCEPT\n-P FORWARD DROP\n-A DOCKER -j DROP\n",
+            "-P INPUT DROP\n-A INPUT -p tcp -m tcp --dport 1024:65535 -j ACCEPT\n",
+            "-P INPUT DROP\n-A INPUT -p tcp -m multiport --dports 22,1024:65535 -j ACCEPT\n",
+            "*mangle\n:INPUT DROP [0:0]\n-A INPUT -j DROP\nCOMMIT\n*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n",
             "Chain INPUT (policy ACCEPT)\nDROP all -- 203.0.113.7 anywhere\nChain FORWARD (policy DROP)\n",
             "-P INPUT DROP\n-A INPUT -s 10.0.0.0/16 -j ACCEPT\n",
         ] {

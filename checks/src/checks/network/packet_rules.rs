@@ -54,6 +54,14 @@ struct Chain {
 #[derive(Debug, Default)]
 pub(super) struct Chains(BTreeMap<String, Chain>);
 
+/// What was met on the way through the chains.
+#[derive(Default)]
+struct Walk<'a> {
+    /// The machines that single rules let in.
+    accepted: BTreeSet<u32>,
+    seen: BTreeSet<&'a String>,
+}
+
 /// What a chain does with the packets of the other machines.
 enum Fate {
     Accepted,
@@ -63,7 +71,7 @@ enum Fate {
 }
 
 /// Chains that lead to each other are followed so far.
-const DEPTH: usize = 8;
+const DEPTH: usize = 32;
 
 impl Chains {
     pub(super) fn add(&mut self, chain: &str, rule: Rule, line: String) {
@@ -77,7 +85,7 @@ impl Chains {
 
     /// The line by which a chain of the kernel refuses the packets of the other machines.
     pub(super) fn closing(&self, chain: &str, peers: &Peers) -> Option<String> {
-        match self.fate(chain, peers, &mut BTreeSet::new(), DEPTH) {
+        match self.fate(chain, peers, &mut Walk::default(), DEPTH) {
             Fate::Refused(line) => Some(line),
             Fate::Accepted => None,
             Fate::Undecided => self.0.get(chain)?.policy.clone(),
@@ -86,8 +94,14 @@ impl Chains {
 
     /// What refuses some packets only, or those that another chain did not send back, is not counted: a rule that is not
     /// understood may have let in the other machines before.
-    fn fate(&self, chain: &str, peers: &Peers, accepted: &mut BTreeSet<u32>, depth: usize) -> Fate {
-        let Some(chain) = self.0.get(chain).filter(|_| depth > 0) else { return Fate::Undecided };
+    fn fate<'a>(&'a self, chain: &str, peers: &Peers, walk: &mut Walk<'a>, depth: usize) -> Fate {
+        let Some((name, chain)) = self.0.get_key_value(chain).filter(|_| depth > 0) else {
+            return Fate::Undecided;
+        };
+        // What a chain accepts is known after the first time.
+        if !walk.seen.insert(name) {
+            return Fate::Undecided;
+        }
         let is_certain =
             |rule: &Rule| peers.interface.is_some() || rule.through.is_none() && rule.not_through.is_none();
         for (rule, line) in &chain.rules {
@@ -97,13 +111,13 @@ impl Chains {
                     return Fate::Refused(line.clone());
                 }
                 (About::Some(machines), Verdict::Accept) => {
-                    accepted.extend(machines);
-                    if peers.are_all_in(accepted) {
+                    walk.accepted.extend(machines);
+                    if peers.are_all_in(&walk.accepted) {
                         return Fate::Accepted;
                     }
                 }
                 (About::All | About::Some(_), Verdict::Jump(next)) => {
-                    if matches!(self.fate(next, peers, accepted, depth - 1), Fate::Accepted) {
+                    if matches!(self.fate(next, peers, walk, depth - 1), Fate::Accepted) {
                         return Fate::Accepted;
                     }
                 }

@@ -86,9 +86,7 @@ fn taken(host: &Host, intent: &Intent, port: u16) -> Result<Option<Finding>, cra
             .command(format!("ps -o pid,ppid,etime,args -p {pid}")),
         _ => finding
             .remedy(format!("use another port{other}"))
-            .machine_remedy(
-                "if it must be this one, find the process that has it, and stop it if nobody needs it",
-            )
+            .machine_remedy("find the process that has it, and stop it if nobody needs it")
             .command(format!("sudo ss -ltnp 'sport = :{port}'")),
     }))
 }

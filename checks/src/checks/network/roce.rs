@@ -52,7 +52,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let finding = Finding::new("network.roce-stray-port", title);
     Ok(vec![
         finding
-            .seen(format!("with such an address: {}", good.join(", ")))
+            .seen(format!("ports with one: {}", good.join(", ")))
             .command(format!("export {HCA}=={}", good.join(","))),
     ])
 }

@@ -54,9 +54,11 @@ pub(super) fn finding(host: &Host, intent: &Intent) -> Option<Finding> {
     Some(if host.is_own_machine() {
         finding
             .remedy(format!(
-                "let each interface answer for its own address only, on all machines, also in a file of /etc/sysctl.d; or move the \
-                 ports to subnets of their own, or leave one of them out with {HCA}",
+                "leave one of them out with {HCA}, on all machines; or move the ports to subnets of their own; or give each port a \
+                 table of routes of its own (`ip rule`) and let each interface answer for its own address only, also in a file of \
+                 /etc/sysctl.d",
             ))
+            .command(format!("export {HCA}={}", without(host, &list, second.0)))
             .command("sudo sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2")
     } else {
         finding

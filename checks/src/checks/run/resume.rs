@@ -90,13 +90,11 @@ fn of_ultralytics(checkpoint: &str, options: &str) -> Finding {
     let finding = if model.is_empty() { finding } else { finding.seen(format!("args.yaml: model: {model}")) };
     finding
         .because("Ultralytics trains models with other layers, whose weights and optimizer fit no YOLOv5 model")
-        .remedy(
-format!(
+        .remedy(format!(
             "resume it in the Python environment of Ultralytics, whose command has the same name: `yolo train resume \
              model={}`; or start a new run from weights of YOLOv5, which yolo downloads",
             quote(checkpoint)
-        ),
-        )
+        ))
         .command("yolo train --weights yolov5s …")
 }
 

@@ -5,6 +5,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Guest, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::fit::is_of_service;
 
 pub(super) static CHECK: Check =
     Check { question: "Does the CPU have AVX2?", reports: &["system.no-avx2"], preflight: true, run };
@@ -33,16 +34,17 @@ fn run(host: &Host, _: &Intent) -> Answer {
             finding.remedy("choose a machine type with a newer CPU, or accept slower runs")
         }
         None if !has("hypervisor") => finding,
-        guest => in_guest(finding, guest),
+        guest => in_guest(finding, guest, is_of_service(host)),
     }])
 }
 
-fn in_guest(finding: Finding, guest: Option<Guest>) -> Finding {
+fn in_guest(finding: Finding, guest: Option<Guest>, is_of_service: bool) -> Finding {
     let finding = finding.because(
         "a virtual machine sees only the features of its CPU model, and the host's CPU may have AVX2; without it, training \
          on the CPU took almost three times the CPU time in one measurement",
     );
     finding.remedy(match guest {
+        _ if is_of_service => "choose another machine, if training on the CPU matters",
         Some(Guest::Qemu) => {
             "on the host, set the CPU type of this virtual machine to host (Proxmox: Hardware > Processors > Type; \
              virt-manager: CPUs > host-passthrough), then shut it down and start it again"

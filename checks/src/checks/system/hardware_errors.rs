@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
+use crate::facts::view::log_time::LogTime;
 use crate::finding::Finding;
 use crate::intent::Intent;
 use yolo_base::format;
@@ -59,7 +60,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
                 bad.push(line);
             }
             Some((words, Kind::Corrected(count))) => {
-                corrected.entry(words).or_insert_with(Corrected::default).add(count, seconds_of(&line));
+                corrected.entry(words).or_insert_with(Corrected::default).add(count, LogTime::of(&line));
             }
             _ => {}
         }
@@ -84,7 +85,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
         let number = usize::try_from(corrected).unwrap_or(usize::MAX);
         let title = format!("the memory had {} that were corrected", format::count(number, "error"));
         Finding::new("system.hardware-errors", title)
-            .because("a memory module that needs so many corrections mostly fails next, and then ends runs")
+            .because("a memory module that needs so many corrections usually fails soon, and then runs crash")
     } else {
         return Ok(Vec::new());
     };
@@ -113,29 +114,23 @@ enum Kind {
 #[derive(Default)]
 struct Corrected {
     count: u64,
-    /// The seconds since the start of the first and the last line.
-    between: Option<(u64, u64)>,
+    /// The times of the first and the last line.
+    between: Option<(LogTime, LogTime)>,
 }
 
 impl Corrected {
-    fn add(&mut self, count: u64, seconds: Option<u64>) {
+    fn add(&mut self, count: u64, time: Option<LogTime>) {
         self.count = self.count.saturating_add(count);
-        let Some(now) = seconds else { return };
-        self.between = Some(self.between.map_or((now, now), |(first, last)| (first.min(now), last.max(now))));
+        let Some(now) = time else { return };
+        self.between = Some(self.between.map_or((now, now), |(first, _)| (first, now)));
     }
 
     /// The days that these lines span, of which one has begun. The log of a machine that runs for months keeps the last
     /// hours only.
     fn days(&self) -> Option<u64> {
         let (first, last) = self.between?;
-        Some((last - first).div_ceil(86_400).max(1))
+        Some(((first.until(last)? / 86_400.0).ceil() as u64).max(1))
     }
-}
-
-/// The time in front of a line: `[91123.700000] EDAC MC0: …`
-fn seconds_of(line: &str) -> Option<u64> {
-    let (time, _) = line.trim_start().strip_prefix('[')?.split_once(']')?;
-    time.trim().split_once('.')?.0.parse().ok()
 }
 
 /// What a line of the kernel says about an error, and by which words.
@@ -202,9 +197,9 @@ fn is_of_memory_or_cpu(host: &Host, line: &str) -> bool {
 #[derive(Default)]
 struct Counted {
     uncorrected: u64,
-    /// The corrected ones of each controller that has many, and in how many days, if that is known.
+    /// The corrected ones of each controller that has counted as many as count for one day, and in how many days, if that is known.
     corrected: Vec<(u64, Option<u64>)>,
-    /// A controller that has some, with its counts.
+    /// The last controller with errors that matter, with its counts.
     controller: Option<String>,
 }
 
@@ -221,7 +216,7 @@ fn counts(host: &Host) -> Counted {
         if of_ue > 0 || of_ce >= MANY {
             counted.controller = Some(format!("{EDAC}/{name}: ue_count {of_ue}, ce_count {of_ce}"));
         }
-        counted.uncorrected += of_ue;
+        counted.uncorrected = counted.uncorrected.saturating_add(of_ue);
         if of_ce >= MANY {
             counted
                 .corrected
@@ -279,7 +274,7 @@ mod tests {
         #[test]
         fn any_line_is_read(line in "(EDAC |MC0: |1 UE |CE |Machine Check: |Bank |[0-9a-f]{1,16}|: |\\PC){0,12}") {
             let _ = read(&line);
-            let _ = (is_before_start(&line), seconds_of(&line));
+            let _ = (is_before_start(&line), LogTime::of(&line));
         }
     }
 }

@@ -56,6 +56,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             wanted: need.max(4096),
             flag: "-n",
             item: "nofile",
+            words: "the limit on open files",
             unit: "LimitNOFILE",
         };
         findings.push(raise(host, Finding::new("system.open-files", title).status(status), &limit));
@@ -78,6 +79,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             wanted: u64::MAX,
             flag: "-l",
             item: "memlock",
+            words: "the limit on locked memory",
             unit: "LimitMEMLOCK",
         };
         findings.push(raise(host, Finding::new("system.locked-memory", title).status(status), &limit));
@@ -105,6 +107,7 @@ fn cpu_time(host: &Host, intent: &Intent) -> Option<Finding> {
         wanted: u64::MAX,
         flag: "-t",
         item: "cpu",
+        words: "the limit on CPU time",
         unit: "LimitCPU",
     };
     let status = if intent.run { Status::Error } else { Status::Warning };
@@ -129,6 +132,7 @@ fn file_size(host: &Host, intent: &Intent) -> Option<Finding> {
         wanted: u64::MAX,
         flag: "-f",
         item: "fsize",
+        words: "the limit on the size of files",
         unit: "LimitFSIZE",
     };
     let status = if intent.run { Status::Error } else { Status::Warning };
@@ -156,6 +160,7 @@ fn address_space(host: &Host, intent: &Intent) -> Option<Finding> {
         wanted: u64::MAX,
         flag: "-v",
         item: "as",
+        words: "the limit on address space",
         unit: "LimitAS",
     };
     let status = if intent.run { Status::Error } else { Status::Warning };

@@ -34,7 +34,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
             "yolo has no libtorch for the ARM processor of this PC, on which Windows emulates {arch} ({title})"
         );
         Finding::new("system.unsupported", title).remedy(
-            "train on another machine (64-bit x86 with Linux, or with Windows and WSL): WSL on this PC is for ARM as well",
+            "train on another machine (64-bit x86 with Linux, or with Windows and WSL): WSL on this PC also runs ARM Linux",
         )
     } else {
         let finding =

@@ -4,6 +4,7 @@
 
 use crate::facts::{Container, Host, Job, Place};
 use crate::finding::Finding;
+use crate::remedies::fit::is_without_rights;
 use crate::remedies::lxc;
 
 /// A limit of /proc/self/limits that is too low.
@@ -18,6 +19,8 @@ pub(super) struct Limit {
     pub(super) flag: &'static str,
     /// Its name in limits.conf and for containers.
     pub(super) item: &'static str,
+    /// What messages call it.
+    pub(super) words: &'static str,
     /// Its name for systemd.
     pub(super) unit: &'static str,
 }
@@ -104,22 +107,31 @@ fn in_container(host: &Host, finding: Finding, limit: &Limit, container: Contain
 fn on_machine(host: &Host, finding: Finding, limit: &Limit) -> Finding {
     let groups = host.text("/proc/self/cgroup").ok().flatten().unwrap_or_default();
     if host.env("SLURM_JOB_ID").is_ok_and(|job| job.is_some()) || groups.contains("slurm") {
-        let text = "a Slurm job has the limits of the node's slurmd: ask the administrator to raise them";
+        let text =
+            "a Slurm job has the hard limits of the node's slurmd: ask the administrator to raise them";
         return of_systemd(limit, "slurmd.service", "  # on the node")
             .into_iter()
             .fold(finding.remedy(text), Finding::command);
     }
     if host.job() == Some(Job::GridEngine) && limit.item == "as" {
         return finding.remedy(
-            "Grid Engine sets this limit from h_vmem: submit the job with an `-l h_vmem=SIZE` of at least what a rank reserves (each \
-             slot counts it), or ask the administrator for a queue without h_vmem",
+            "Grid Engine sets this limit from h_vmem: submit the job without h_vmem, and with more of the resource that your site \
+             limits memory by (often m_mem_free); if h_vmem is the only one, with an `-l h_vmem=SIZE` of at least what a rank \
+             reserves, which is much more than it uses (each slot counts it), or ask the administrator for a queue without h_vmem",
         );
     }
     if let Some(job) = host.job() {
         return finding.remedy(format!(
             "a job has the limits of the daemon of {} on its node: ask the administrator to raise {} there",
             job.name(),
-            limit.item
+            limit.words
+        ));
+    }
+    // These containers have the limits of the login from which they were started.
+    if is_without_rights(host) {
+        return finding.remedy(format!(
+            "ask the administrator of this machine to raise {} for your logins, then log out of all sessions and log in again",
+            limit.words
         ));
     }
     if let Some(service) = service(&groups) {

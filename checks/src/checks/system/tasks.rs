@@ -54,6 +54,7 @@ fn of_user(host: &Host, need: &Need) -> Option<Finding> {
         wanted: tasks.max(4096),
         flag: "-u",
         item: "nproc",
+        words: "the limit on processes",
         unit: "LimitNPROC",
     };
     Some(raise(host, Finding::new("system.processes", title), &limit))

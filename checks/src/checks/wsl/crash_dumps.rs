@@ -20,7 +20,7 @@ pub(super) static CHECK: Check = Check {
 const NOTABLE: u64 = 1 << 30;
 /// So many bytes are missing on a usual drive.
 const MUCH: u64 = 10 << 30;
-/// Who keeps at most so many has thought of it.
+/// A limit this low was set on purpose.
 const FEW: i64 = 2;
 /// More files than WSL keeps.
 const MOST: usize = 32;
@@ -33,7 +33,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let Ok(profile) = host.windows_profile() else { return Ok(Vec::new()) };
     let config = host.wslconfig().ok();
     let set = |key: &str| config.as_ref()?.value(key).map(str::trim).filter(|value| !value.is_empty());
-    // What another folder has is on purpose.
+    // Files in a folder that the user chose are wanted.
     if set("crashDumpFolder").is_some() {
         return Ok(Vec::new());
     }

@@ -7,6 +7,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Did WSL mount the drives of /etc/fstab?",
@@ -24,6 +25,8 @@ struct Drive {
     source: String,
     point: String,
     kind: String,
+    /// Whether it has the option `nofail`.
+    may_be_away: bool,
 }
 
 fn run(host: &Host, _: &Intent) -> Answer {
@@ -52,7 +55,10 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let is_link = |drive: &Drive| matches!(host.link(&drive.point), Ok(Some(_)));
     let lost: Vec<Drive> =
         drives(&fstab).into_iter().filter(|drive| !is_mounted(drive) && !is_link(drive)).collect();
-    let Some(first) = lost.first() else { return Ok(Vec::new()) };
+    // With `nofail` a start goes on, but a run may still need the drive.
+    let needed = lost.iter().find(|drive| !drive.may_be_away);
+    let status = if needed.is_some() { Status::Warning } else { Status::Info };
+    let Some(first) = needed.or(lost.first()) else { return Ok(Vec::new()) };
     let title = match lost.len() {
         1 => format!("WSL could not mount {} at {}, which /etc/fstab names", first.source, first.point),
         number => format!(
@@ -60,7 +66,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
             first.source, first.point
         ),
     };
-    let finding = Finding::new("wsl.fstab", title).seen(line);
+    let finding = Finding::new("wsl.fstab", title).status(status).seen(line);
     Ok(vec![advised(finding, first)])
 }
 
@@ -74,13 +80,15 @@ fn drives(fstab: &str) -> Vec<Drive> {
     let lines = fstab.lines().map(str::trim).filter(|line| !line.starts_with('#'));
     let drives = lines.filter_map(|line| {
         let mut words = line.split_whitespace().map(|word| word.replace("\\040", " "));
-        let mut drive = Drive { source: words.next()?, point: words.next()?, kind: words.next()? };
+        let mut drive =
+            Drive { source: words.next()?, point: words.next()?, kind: words.next()?, may_be_away: false };
         if drive.point.len() > 1 {
             drive.point = drive.point.trim_end_matches('/').to_owned();
         }
         let options = words.next().unwrap_or_default();
-        // `nofail` says that the drive may be away.
-        let is_mounted_later = options.split(',').any(|option| matches!(option, "noauto" | "nofail"));
+        let has = |name: &str| options.split(',').any(|option| option == name);
+        drive.may_be_away = has("nofail");
+        let is_mounted_later = has("noauto");
         // Ubuntu's images name a root file system that WSL does not have.
         let is_of_data =
             drive.point.starts_with('/') && drive.point != "/" && !drive.point.starts_with("/boot");
@@ -134,7 +142,7 @@ mod tests {
                     //nas/data /mnt/nas cifs credentials=/root/c 0 0\nE: /mnt/e drvfs defaults,noauto 0 0\n\
                     F: /mnt/my\\040data/ drvfs\nG: /mnt/g drvfs defaults,nofail 0 0\n";
         let points: Vec<String> = drives(text).into_iter().map(|drive| drive.point).collect();
-        assert_eq!(points, ["/mnt/nas", "/mnt/my data"]);
+        assert_eq!(points, ["/mnt/nas", "/mnt/my data", "/mnt/g"]);
     }
 
     #[test]

@@ -123,18 +123,16 @@ fn copied_tool(host: &Host, intent: &Intent) -> Option<Finding> {
              present Windows driver; an old copy prints `Driver/library version mismatch` or crashes, while CUDA itself works",
             super::LIBRARIES
         ));
-    let then = format!("`nvidia-smi` is then the one in {}", super::LIBRARIES);
+    let then = format!("so that `nvidia-smi` is the one in {}", super::LIBRARIES);
     Some(if asked.is_some() {
-        finding.remedy(format!("delete it: {then}")).command(format!("sudo rm {TOOL}"))
+        finding.remedy(format!("delete it, {then}")).command(format!("sudo rm {TOOL}"))
     } else if owner.is_empty() {
         finding
-            .remedy(format!("delete it, if no package brought it: {then}"))
+            .remedy(format!("if no package brought it, delete it, {then}"))
             .command(format!("ls -l {TOOL}"))
     } else {
         finding
-            .remedy(format!(
-                "delete it (`sudo rm {TOOL}`), if this command names no package that brought it: {then}"
-            ))
+            .remedy(format!("if the command below names no package, delete it (`sudo rm {TOOL}`), {then}"))
             .command(format!("{owner} {TOOL}"))
     })
 }

@@ -30,7 +30,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     if mode.as_deref().map(str::trim) != Some("mirrored") {
         return Ok(Vec::new());
     }
-    // Windows that cannot mirror its network gives WSL another one.
+    // Windows that cannot mirror its network gives WSL another one; a recording may say so, and live the range in force decides.
     let falls_back = |text: &str| text.to_ascii_lowercase().contains("falling back to networkingmode");
     let said = host.recorded_commands();
     if config_values::is_mirroring_unsupported(host)

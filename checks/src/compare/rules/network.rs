@@ -41,8 +41,7 @@ pub(super) const RULES: &[Rule] = &[
         judge: |_| {
             // Each end of a connection tells the other what it takes. A switch that takes less than both ends is not seen here.
             Meaning::harmless(
-                "the two ends of a connection agree on the smaller, so that larger packets are used between machines that \
-                 both have them only",
+                "the two ends of a connection agree on the smaller MTU; large packets are used only where both ends allow them",
             )
         },
     },

@@ -26,6 +26,11 @@ pub struct Gpu {
     answers: Value,
 }
 
+/// Parts of the names of cards that are modules on a board of a server.
+const MODULES: [&str; 10] = ["SXM", "HBM3", "H20", "H200", "H800", "B200", "B300", "GH200", "GB200", "GB300"];
+/// Parts of the names of their relatives that are cards for a slot.
+const IN_SLOTS: [&str; 2] = ["NVL", "PCIe"];
+
 /// Memory of a GPU in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GpuMemory {
@@ -188,6 +193,13 @@ impl Gpu {
     /// Such as `NVIDIA GeForce RTX 4090`.
     pub fn name(&self) -> Fact<String> {
         self.text("name")
+    }
+
+    /// Whether this is a module on the board of a server, which has neither plugs nor a slot; its name says so.
+    pub fn is_module(&self) -> bool {
+        let name = self.name().unwrap_or_default();
+        let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+        has(&MODULES) && !has(&IN_SLOTS)
     }
 
     /// Such as `GPU-466be1f8-…`.
@@ -371,6 +383,41 @@ mod tests {
         );
         assert_eq!(gpus[1].lost(), Some(15));
         assert_eq!(gpus[1].name().unwrap_err().0, "GPU 1: the GPU is lost (NVML error 15)");
+    }
+
+    #[test]
+    fn modules_are_told_from_cards_by_their_names() {
+        let is_module =
+            |name: &str| host(json!({ "devices": [{ "name": name }] })).gpus().unwrap()[0].is_module();
+        for name in [
+            "Tesla V100-SXM2-32GB",
+            "NVIDIA A100-SXM4-80GB",
+            "NVIDIA A800-SXM4-80GB",
+            "NVIDIA H100 80GB HBM3",
+            "NVIDIA H20",
+            "NVIDIA H800",
+            "NVIDIA H200",
+            "NVIDIA B200",
+            "NVIDIA B300 SXM6 AC",
+            "NVIDIA GH200 480GB",
+            "NVIDIA GB200",
+            "NVIDIA GB300",
+        ] {
+            assert!(is_module(name), "{name}");
+        }
+        for name in [
+            "NVIDIA GeForce RTX 4090",
+            "NVIDIA RTX PRO 6000 Blackwell Server Edition",
+            "NVIDIA A100-PCIE-40GB",
+            "NVIDIA A100 80GB PCIe",
+            "NVIDIA H100 PCIe",
+            "NVIDIA H100 NVL",
+            "NVIDIA H200 NVL",
+            "NVIDIA H800 PCIe",
+            "NVIDIA L20",
+        ] {
+            assert!(!is_module(name), "{name}");
+        }
     }
 
     #[test]

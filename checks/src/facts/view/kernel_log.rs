@@ -74,7 +74,7 @@ impl Host {
             "-q",
             "--no-pager",
             "-o",
-            "short-iso",
+            "short-unix",
             "-g",
             "NVRM",
             "-n",
@@ -91,7 +91,7 @@ impl Host {
 
     /// How many seconds after this error the previous boot still wrote to its log, if lines tell their times.
     pub fn seconds_to_end_of_boot_before(&self, xid: &Xid) -> Option<f64> {
-        const LAST: [&str; 9] = ["journalctl", "-b", "-1", "-q", "--no-pager", "-o", "short-iso", "-n", "1"];
+        const LAST: [&str; 9] = ["journalctl", "-b", "-1", "-q", "--no-pager", "-o", "short-unix", "-n", "1"];
         let at = LogTime::of(&xid.line)?;
         let until = |log: &str| at.until(log.lines().rev().find_map(LogTime::of)?);
         if !self.is_recorded() {

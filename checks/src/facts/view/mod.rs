@@ -19,7 +19,7 @@ pub(super) mod infiniband;
 pub(super) mod kernel_log;
 pub(super) mod libtorch;
 pub(super) mod limits;
-mod log_time;
+pub(crate) mod log_time;
 pub(crate) mod meminfo;
 pub(super) mod modules;
 pub(super) mod nvidia_smi;

@@ -20,8 +20,8 @@ const LEAST_REACHED: f64 = 0.02;
 const LEAST_REACHED_ALONE: f64 = 0.005;
 /// So many images keep a card reasonably busy.
 const FULL: usize = 8;
-/// Seconds in which any published card takes few images through YOLOv5x, the largest of its five networks for 640 pixels,
-/// forward: 12.1 ms. Starting the many small operations takes this time, on a faster card too, so that a small batch is no
+/// The time for a small batch through YOLOv5x forward, the largest of the five networks for 640 pixels, on any published card,
+/// in seconds. Starting the many small operations takes this time, on a faster card too, so that a small batch is no
 /// faster there than on a V100.
 const FORWARD: f64 = 12.1e-3;
 /// Bytes of a gradient.

@@ -5,7 +5,6 @@ use super::machine;
 use super::setup::msi;
 use crate::facts::{Host, PathKind};
 use crate::finding::Finding;
-use crate::shell_quote::quote;
 use crate::status::Status;
 use crate::wsl::exe_output;
 use crate::wsl::start_failure::Fault;
@@ -37,14 +36,14 @@ pub(super) fn of_helper(host: &Host) -> Option<Finding> {
     let list = host.wsl_list().ok().flatten().unwrap_or_default();
     let own = exe_output::distributions(&list).into_iter().find(exe_output::Distribution::is_usable);
     let (finding, name) = match own {
-        Some(own) => (finding, quote(&own.name)),
-        None => (finding.command("wsl.exe -l -v"), "<your distribution>".to_owned()),
+        Some(own) => (finding, own.name),
+        None => (finding.command("wsl.exe -l -v"), "NAME".to_owned()),
     };
     Some(
         finding
             .remedy(
-                "make your own distribution the default, in which training runs; Docker makes its disk anew when it is reset in its \
-                 settings (Troubleshoot), which removes its containers and images",
+                "make the distribution in which you train the default; the program whose distribution this is creates a new disk when it \
+                 is reset in its settings (Docker Desktop: Troubleshoot), which removes its containers and images",
             )
             .command(format!("wsl.exe --set-default {name}")),
     )

@@ -37,7 +37,7 @@ pub(super) fn finding(host: &Host, text: &str, code: &str) -> Finding {
     let finding = Finding::new("wsl.network-broken", title).status(status);
     if status == Status::Info {
         return finding.remedy(format!(
-            "nothing, if the network works; to have {mode}, restart Windows, and end VPN programs before WSL starts"
+            "nothing, if the network works; to use networkingMode={mode}, restart Windows, and end VPN programs before WSL starts"
         ));
     }
     let file = |finding: Finding| match host.wslconfig() {
