@@ -33,6 +33,8 @@ pub(super) static CHECK: Check = Check {
 
 /// A data set is suspicious if more than this many images lack a label file for each one that has it.
 const FEW: usize = 4;
+/// The number of classes in labelImg's file predefined_classes.txt.
+const PREDEFINED: usize = 15;
 /// How far a box may extend outside the image before it counts as an error, not as rounding.
 const ROUNDING: f64 = 1e-3;
 
@@ -450,6 +452,13 @@ impl Seen {
                  the first column"
                     .to_owned(),
             );
+        }
+        let lowest = *self.classes.first()?;
+        if lowest >= PREDEFINED && highest < PREDEFINED + names {
+            return Some(format!(
+                "the labels seem to be those of labelImg, which numbers classes of your own from {PREDEFINED}, after its predefined \
+                 ones: if its classes.txt begins with dog, person and cat, subtract {PREDEFINED} from the first column of all label files"
+            ));
         }
         // A single stray number, such as a COCO id, does not mean that many names are missing.
         (highest >= names && highest < names + 10)

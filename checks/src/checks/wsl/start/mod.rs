@@ -93,8 +93,25 @@ pub(super) fn failed(host: &Host, said: &[Said]) -> Option<Finding> {
     });
     match of_start {
         Some((said, failure)) => Some(finding(host, said, &failure)),
-        None => files::missing(host),
+        None => said.iter().find_map(unexplained).or_else(|| files::missing(host)),
     }
+}
+
+/// A plain start that fails with a number of Windows which nothing else explains. One with more words may have a mistake
+/// in them, and so may one with a number that the user can cause.
+fn unexplained(said: &Said) -> Option<Finding> {
+    // Files and folders that do not exist, rights, parameters, and what the user has cancelled.
+    const OF_USER: [&str; 7] =
+        ["80070002", "80070003", "80070005", "80070057", "8007010b", "800704c7", "80004002"];
+    if !said.is_plain_start() || exe_output::trouble(&said.text).is_some() {
+        return None;
+    }
+    let code = exe_output::code(&said.text)?;
+    let (steps, error) = code.rsplit_once('/').unwrap_or(("", code));
+    let number = error.strip_prefix("0x")?.to_ascii_lowercase();
+    let is_general = matches!(steps.to_ascii_lowercase().as_str(), "wsl" | "wsl/service");
+    (is_general && number.starts_with('8') && !OF_USER.contains(&number.as_str()))
+        .then(|| windows::launcher(code))
 }
 
 /// What keeps only the distribution of another program, such as Docker, from starting.

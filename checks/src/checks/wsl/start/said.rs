@@ -41,6 +41,12 @@ impl Said {
         is_of_start.then_some(self.text.as_str())
     }
 
+    /// Whether the command starts a distribution and says nothing but which.
+    pub(super) fn is_plain_start(&self) -> bool {
+        let words: Vec<&str> = self.command.split_whitespace().skip(1).collect();
+        matches!(words[..], [] | ["~"] | ["-d" | "--distribution", _] | ["-d" | "--distribution", _, "~"])
+    }
+
     /// The distribution that the command names with `-d`.
     pub(super) fn distribution(&self) -> Option<&str> {
         let words: Vec<&str> = self.words().collect();
@@ -73,5 +79,9 @@ mod tests {
         assert!(!Said::new("wsl.exe --import-in-place Ubuntu D:\\ext4.vhdx", "").has("--import"));
         assert_eq!(Said::new("wsl -d Ubuntu -e a", "").distribution(), Some("Ubuntu"));
         assert_eq!(Said::new("wsl -e a -d b", "").distribution(), None);
+        assert!(
+            Said::new("wsl -d Ubuntu", "").is_plain_start() && Said::new("ubuntu.exe ~", "").is_plain_start()
+        );
+        assert!(!Said::new("wsl --cd Q:", "").is_plain_start());
     }
 }

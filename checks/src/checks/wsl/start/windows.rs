@@ -111,7 +111,7 @@ pub(super) fn launcher(code: &str) -> Finding {
     Finding::new("wsl.damaged", format!("WSL does not start: Windows reports {code} for a distribution"))
         .because(
             "a service or feature of Windows that WSL needs does not work, most often because the WSL that is part of Windows is out of \
-             date; the launcher of the distribution prints no more than this number",
+             date; Windows says no more than this number",
         )
         .remedy(
             "update WSL in a Windows terminal as administrator, restart Windows, and start the distribution again; if it reports the \
