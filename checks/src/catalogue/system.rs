@@ -260,10 +260,9 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "Intel's fast desktop CPUs of the 13th and 14th generation ask for too high a voltage until microcode 0x12b, \
                 which damages them over time: programs then crash under load, with \"Segmentation fault\" or wrong results",
         remedy: Some(
-            "update the firmware (BIOS) of the board to its newest, with microcode 0x12f or at least 0x12b, and \
-            choose \"Intel Default \
-             Settings\" in it; if programs crash afterwards too, the CPU is damaged: Intel replaces it under an extended \
-             warranty",
+            "update the firmware (BIOS) of the board to its newest, with microcode 0x12f or at least 0x12b, and choose \"Intel \
+            Default Settings\" in it; if programs crash afterwards too, the CPU is damaged: Intel replaces it under an extended \
+            warranty",
         ),
         fix: None,
         detects: &[],

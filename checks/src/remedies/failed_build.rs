@@ -198,9 +198,8 @@ fn with_compiler(host: &Host, finding: Finding, build: &str) -> Finding {
     let name = compiler.clone().unwrap_or_else(|| "the version of gcc that /proc/version names".to_owned());
     let finding = finding
         .because(format!(
-            "modules are built with the compiler of the kernel ({name}); the default one here is older, and does not know \
-            its options, \
-             or is missing"
+            "modules are built with the compiler of the kernel ({name}); the default one here is older, and does not know its \
+            options, or is missing"
         ))
         .remedy(format!("install {name} and make it the default, then build and load the module"));
     let finding = match (compiler, host.family()) {

@@ -13,10 +13,9 @@ pub(crate) fn is_of_azure(host: &Host) -> bool {
 }
 
 /// What to do there, as a phrase.
-pub(crate) const AZURE: &str = "install the vGPU guest driver (GRID driver) that Microsoft offers for this size of machine, \
-    with the NVIDIA GPU \
-     Driver Extension or as a .run file from its pages; NVIDIA's public drivers and the distribution's do not know this card, \
-     and with them the machine may not start";
+pub(crate) const AZURE: &str = "install the vGPU guest driver (GRID driver) that Microsoft offers for this size of machine, with \
+    the NVIDIA GPU Driver Extension or as a .run file from its pages; NVIDIA's public drivers and the distribution's do not know \
+    this card, and with them the machine may not start";
 
 /// The command, with the machine's names to fill in.
 pub(crate) const AZURE_COMMAND: &str = "az vm extension set --publisher Microsoft.HpcCompute --name NvidiaGpuDriverLinux \

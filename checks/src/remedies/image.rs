@@ -86,14 +86,13 @@ impl Image {
     pub(crate) fn advice_for_old_cards(&self) -> &'static str {
         match self.name.as_deref() {
             Some(name) if name.starts_with("bazzite") && !name.contains("deck") => {
-                "change to the image with the proprietary module of branch 580, whose name ends in -nvidia, and restart; \
-                those that end \
-                 in -nvidia-open, and Bazzite DX, have the open module only"
+                "change to the image with the proprietary module of branch 580, whose name ends in -nvidia, and restart; those \
+                that end in -nvidia-open, and Bazzite DX, have the open module only"
             }
             _ => {
-                "go back to the image before the update, and restart; the images with the open module (-nvidia-open) cannot \
-                run this card, and \
-                 only those with the proprietary module of branch 580 can (bazzite-nvidia, and bazzite-gnome-nvidia)"
+                "go back to the image before the update, and restart; the images with the open module (-nvidia-open) cannot run \
+                this card, and only those with the proprietary module of branch 580 can (bazzite-nvidia, and \
+                bazzite-gnome-nvidia)"
             }
         }
     }

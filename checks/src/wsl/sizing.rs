@@ -259,8 +259,7 @@ fn networking(pc: &Pc, file: &Document, proposals: &mut Proposals) {
     } else if pc.windows_build.is_some_and(|build| build < MIRRORED_NEEDS_BUILD) {
         proposals.warnings.push(format!(
             "other machines cannot reach WSL on this PC: mirrored networking needs Windows 11 22H2 (build \
-            {MIRRORED_NEEDS_BUILD}) or later, \
-             and this is build {}",
+            {MIRRORED_NEEDS_BUILD}) or later, and this is build {}",
             pc.windows_build.unwrap_or_default()
         ));
     } else {

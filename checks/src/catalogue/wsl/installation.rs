@@ -151,9 +151,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Error,
         title: "This Windows is too old for today's WSL 2",
-        cause: "`wsl --install` and today's WSL 2 need Windows 10 version 2004 (build 19041) or Windows Server 2022; GPUs \
-            in WSL need Windows 10 21H2, \
-                Windows 11 or Windows Server 2025",
+        cause: "`wsl --install` and today's WSL 2 need Windows 10 version 2004 (build 19041) or Windows Server 2022; GPUs in WSL \
+            need Windows 10 21H2, Windows 11 or Windows Server 2025",
         remedy: Some("update Windows to 22H2 or Windows 11 with Windows Update"),
         fix: None,
         detects: &[],

@@ -153,6 +153,11 @@ fn unanswered(host: &Host, what: &str, path: &str) -> Option<Finding> {
         return None;
     }
     let title = format!("{what} does not answer {within}");
+    let is_program = mount.kind.starts_with("fuse");
+    if host.place() == Place::Colab && path.starts_with("/content/") && is_program {
+        let finding = Finding::new("disk.io-error", title).status(Status::Warning);
+        return Some(with_remedy(host, finding, DriveFault::ServerAway, path));
+    }
     let finding = Finding::new("disk.io-error", title)
         .seen(format!("{} is mounted at {} ({})", mount.source, mount.point, mount.kind))
         .because("the server, the network to it or the program of this mount does not respond, or is only slow: disks that sleep need up to 20 \
@@ -162,11 +167,8 @@ fn unanswered(host: &Host, what: &str, path: &str) -> Option<Finding> {
     let finding = finding.status(status);
     let wait = format!("wait until `timeout 60 ls {point}` answers");
     let is_of_others = host.is_container() || host.job().is_some();
-    let is_program = mount.kind.starts_with("fuse");
     // Neither an automount nor a slow server may be forced away: programs may use it.
-    Some(if host.place() == Place::Colab && path.starts_with("/content/") && is_program {
-        with_remedy(host, finding, DriveFault::ServerAway, path)
-    } else if mount.kind == "autofs" && !is_of_others {
+    Some(if mount.kind == "autofs" && !is_of_others {
         finding.remedy(format!(
             "{wait}, which mounts the folder; if it does not, look whether the automount and its server are running \
              (`systemctl status '*.automount' autofs`)"

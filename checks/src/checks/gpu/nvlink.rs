@@ -80,7 +80,7 @@ fn seated(links: &[(&Gpu, Links)]) -> Option<Finding> {
         Finding::new("gpu.nvlink-down", title)
             .remedy(
                 "switch the machine off and push the bridge into both cards until it snaps in; a shroud or a water block may keep it \
-                 out. Until then, if runs hang, disable direct traffic (P2P)",
+                 out; until then, if runs hang, disable direct traffic (P2P)",
             )
             .command("nvidia-smi nvlink -s")
             .command(format!("export {NCCL_P2P_DISABLE}=1")),
@@ -106,7 +106,7 @@ fn on_board(links: &[(&Gpu, Links)]) -> Option<Finding> {
         Finding::new("gpu.nvlink-down", title)
             .remedy(
                 "restart the machine, which trains the links anew; if it happens again, or the driver logs Xid 74 or 149, the board \
-                 has to be repaired. Until then, leave this GPU out of runs",
+                 has to be repaired; until then, leave this GPU out of runs",
             )
             .command("nvidia-smi nvlink -s"),
     )

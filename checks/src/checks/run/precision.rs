@@ -12,9 +12,8 @@ use crate::status::Status;
 const AFFECTED: [&str; 8] = ["GTX 1650", "GTX 1660", "GTX 1630", "T400", "T600", "T1000", "MX450", "MX550"];
 
 /// The remedy if the plan is not known.
-const HARMLESS: &str = "nothing for `yolo train`, which notices the NaN before it trains and uses single precision; in \
-    other programs, \
-                        turn off mixed precision";
+const HARMLESS: &str = "nothing for `yolo train`, which notices the NaN before it trains and uses single precision; in other \
+    programs, turn off mixed precision";
 
 pub(super) static CHECK: Check = Check {
     question: "Does mixed precision work on these GPUs?",

@@ -153,7 +153,8 @@ impl SlowStart {
     }
 }
 
-/// Whether this is the user whom WSL logs in: the one of /etc/wsl.conf, or the first that the distribution made.
+/// Whether this is the user whom WSL logs in: the one of /etc/wsl.conf, or the first that the distribution made. Windows can
+/// choose another one, who then has a session.
 fn is_default_user(host: &Host) -> bool {
     const FIRST: u32 = 1000;
     let Ok(user) = host.user() else { return false };
@@ -161,7 +162,11 @@ fn is_default_user(host: &Host) -> bool {
         host.wsl_conf().ok().and_then(|config| config.value("user", "default").map(ToOwned::to_owned));
     match named {
         Some(name) => user.name.as_deref() == Some(name.trim()) && user.uid != Some(0),
-        None => user.uid == Some(FIRST),
+        None => {
+            let sessions = host.folder("/run/user").ok().flatten().unwrap_or_default();
+            let is_of_other = |name: &String| name.parse::<u32>().is_ok_and(|uid| Some(uid) != user.uid);
+            user.uid == Some(FIRST) && !sessions.iter().any(is_of_other)
+        }
     }
 }
 
