@@ -19,7 +19,7 @@ pub(super) static CHECK: Check = Check {
 };
 
 const DEVICES: &str = "/sys/bus/pci/devices";
-const SERVICE: &str = "nvidia-fabricmanager";
+pub(super) const SERVICE: &str = "nvidia-fabricmanager";
 /// Where packages install the service.
 const UNITS: [&str; 2] = [
     "/usr/lib/systemd/system/nvidia-fabricmanager.service",
@@ -134,14 +134,16 @@ fn is_of_rack(name: &str) -> bool {
     ["GB200", "GB300"].iter().any(|kind| name.contains(kind))
 }
 
+/// Whether a card is a module of a board whose switches add up for NCCL, by its name: Hopper and later.
+pub(super) fn is_on_switches(gpu: &Gpu) -> bool {
+    let name = gpu.name().unwrap_or_default();
+    let is_pair = name.contains("NVL") || name.contains("PCIe") || name.contains("GH200");
+    TELLING.iter().any(|word| name.contains(word)) && !is_pair
+}
+
 /// States and statuses by the numbers of cards. NVML's library for this program does not have the call, so that
 /// nvidia-smi is asked, on servers with such cards alone.
 fn told(host: &Host, gpus: &[Gpu]) -> BTreeMap<usize, (String, String)> {
-    let tells = |gpu: &&Gpu| {
-        let name = gpu.name().unwrap_or_default();
-        let is_pair = name.contains("NVL") || name.contains("PCIe") || name.contains("GH200");
-        TELLING.iter().any(|word| name.contains(word)) && !is_pair
-    };
     if host.is_recorded() {
         return host
             .recorded_texts("nvidia-smi")
@@ -151,7 +153,7 @@ fn told(host: &Host, gpus: &[Gpu]) -> BTreeMap<usize, (String, String)> {
             .map(|told| (0, told))
             .collect();
     }
-    let Some(first) = gpus.iter().find(tells) else { return BTreeMap::new() };
+    let Some(first) = gpus.iter().find(|gpu| is_on_switches(gpu)) else { return BTreeMap::new() };
     // A service that does not run beside its switches is a finding without this question.
     let is_off = || matches!(service_state(host).ok().flatten().as_deref(), Some("inactive" | "failed"));
     if !host.is_container() && has_switch(host).unwrap_or(false) && is_off() {
@@ -324,7 +326,7 @@ fn of_line(line: &str) -> Option<Version> {
 
 /// Whether NVSwitch devices exist, by the driver's device file or by their PCI class: an NVIDIA bridge
 /// of class 0680 (other).
-fn has_switch(host: &Host) -> Fact<bool> {
+pub(super) fn has_switch(host: &Host) -> Fact<bool> {
     if host.exists("/dev/nvidia-nvswitch0") == Ok(true)
         || host.exists("/dev/nvidia-nvswitchctl") == Ok(true)
         || !host.kernel_lines(&["nvidia-nvswitch"]).is_empty()

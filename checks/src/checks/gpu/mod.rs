@@ -22,6 +22,7 @@ mod mixed;
 mod mps;
 mod no_card;
 mod nvlink;
+mod nvls;
 mod outside_job;
 pub(in crate::checks) mod pci;
 mod pcie_link;
@@ -62,4 +63,5 @@ pub(super) const CHECKS: &[&Check] = &[
     &pcie_link::CHECK,
     &peer_access::CHECK,
     &nvlink::CHECK,
+    &nvls::CHECK,
 ];
