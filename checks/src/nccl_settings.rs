@@ -8,8 +8,8 @@ use crate::remedies::user_shell::assignment;
 use crate::status::Status;
 
 /// The findings whose remedy is to set variables of NCCL.
-pub const ANSWERED_BY_SETTINGS: [&str; 4] =
-    ["gpu.peer-fault", "gpu.peer-redirected", "wsl.several-gpus", "system.numa-uneven"];
+pub const ANSWERED_BY_SETTINGS: [&str; 5] =
+    ["gpu.peer-fault", "gpu.peer-redirected", "gpu.nvls", "wsl.several-gpus", "system.numa-uneven"];
 
 /// A variable of NCCL, and why it is needed here.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -50,3 +50,9 @@ fn one_gpu_of_a_pair_needs_nothing() {
     let case = cases().into_iter().find(|case| case.name == "two-blackwell-workstation").unwrap();
     assert!(nccl_settings(&case.host(), &[1], 1).is_empty());
 }
+
+#[test]
+fn a_board_whose_multicast_may_fail_does_without_it() {
+    assert_eq!(settings("fabric-manager-restarted"), ["NCCL_NVLS_ENABLE=0"]);
+    assert!(settings("fabric-manager-started-once").is_empty());
+}

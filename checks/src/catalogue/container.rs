@@ -119,6 +119,18 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
+        id: "container.userns-restricted",
+        area: Area::Container,
+        status: Status::Info,
+        title: "Programs may not make containers without root",
+        cause: "Apptainer, Enroot and a Docker without root make user namespaces, which Ubuntu from 23.10 on allows only to programs \
+                with a profile of AppArmor, and which other systems can switch off: they fail with `Could not write info to \
+                setgroups: Permission denied` or `Failed to create user namespace`",
+        remedy: Some("nothing if you train outside containers; otherwise allow the program user namespaces"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "container.numa-blocked",
         area: Area::Container,
         status: Status::Info,

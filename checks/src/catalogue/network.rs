@@ -239,6 +239,22 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
+        id: "network.sidecar",
+        area: Area::Network,
+        status: Status::Warning,
+        title: "A service mesh takes the connections of a pod",
+        cause: "its proxy (sidecar) handles every connection of the pod, and those of ranks are neither HTTP nor on ports that it \
+                knows: they connect and then hang, or end with `Connection closed by peer` or `recvValue failed`",
+        remedy: Some(
+            "start all pods of the run without the proxy: set this in the template of each kind of pod (of a PyTorchJob in those of \
+             Master and Worker), or exclude all ports (for Istio the annotations \
+             traffic.sidecar.istio.io/excludeInboundPorts and excludeOutboundPorts); if the policy of the namespace forbids that, ask \
+             the administrator of the cluster",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "network.no-gpudirect",
         area: Area::Network,
         status: Status::Info,

@@ -39,6 +39,7 @@ pub use view::rental::Rental;
 pub use view::version::Version;
 pub use view::virtual_machine::Guest;
 pub use view::windows_pc::{WINDOWS_REPORT, WindowsReport};
+pub use view::workshop::Workshop;
 pub use view::wsl::Wsl;
 pub use view::wsl_exe::WslInstallation;
 pub use view::wsl_files::WslConfig;

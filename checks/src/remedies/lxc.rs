@@ -1,6 +1,7 @@
 //! The commands that change an LXC container from its host: those of Proxmox, or of LXD and Incus.
 
-use crate::facts::Host;
+use crate::facts::{Host, Place};
+use crate::finding::Finding;
 
 /// What a container is given, or how it is started again.
 pub(crate) enum Change {
@@ -22,6 +23,21 @@ pub(crate) fn commands(host: &Host, change: &Change) -> Vec<String> {
     let is_proxmox = host.kernel_release().is_ok_and(|release| release.ends_with("-pve"));
     let lines = if is_proxmox { of_proxmox(change) } else { of_lxd(host, change) };
     lines.into_iter().map(|line| line + "  # on the host").collect()
+}
+
+/// The finding with commands that are meant for this LXC container, a whole system with services of its own, and not for
+/// its host. Root of it needs no sudo.
+pub(crate) fn inside(host: &Host, mut finding: Finding) -> Finding {
+    let Some(remedy) = finding.remedy.as_mut().filter(|_| host.place() == Place::Lxc) else { return finding };
+    let is_root = host.user().is_ok_and(|user| user.uid == Some(0));
+    for command in remedy.commands.iter_mut().filter(|command| !command.contains("  # ")) {
+        if is_root {
+            *command = command.replace("sudo ", "");
+        } else if command.contains("sudo ") {
+            command.push_str("  # in this container");
+        }
+    }
+    finding
 }
 
 fn of_proxmox(change: &Change) -> Vec<String> {

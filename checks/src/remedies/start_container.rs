@@ -4,7 +4,7 @@
 use super::fit::is_of_service;
 pub(crate) use super::start::Start;
 use super::{lxc, rented};
-use crate::facts::{Host, Place};
+use crate::facts::{Host, Place, Workshop};
 use crate::finding::Finding;
 
 /// The finding, with the way to start this container with `what`.
@@ -13,6 +13,9 @@ pub(crate) fn start_with(host: &Host, finding: Finding, what: Start) -> Finding 
         return rented::start_with(rental, finding, what);
     }
     let docker = docker_option(what);
+    if let Some(workshop) = host.workshop() {
+        return of_workshop(&workshop, finding, what, &docker);
+    }
     match host.place() {
         Place::Docker | Place::DockerInWsl => of_docker(host, finding, what, &docker),
         Place::Podman => of_podman(finding, what, &docker),
@@ -108,6 +111,48 @@ pub(crate) fn restart_with_instance(host: &Host, finding: Finding) -> Finding {
             "have the device files of the instance made on the host (`nvidia-modprobe -f FILE`, with the files named \
              above), and start the container with them",
         ),
+    }
+}
+
+/// Distrobox and Toolbx start their containers themselves, with the devices of the host; the driver's libraries come along
+/// only if they are told, or find a driver that works.
+fn of_workshop(workshop: &Workshop, finding: Finding, what: Start, docker: &str) -> Finding {
+    let is_for_gpus = matches!(what, Start::Gpus(_) | Start::Libraries);
+    match workshop {
+        Workshop::Distrobox(name) if is_for_gpus => finding
+            .because(
+                "Distrobox shows its containers the device files of the host, and the driver's libraries only if they were made \
+                 with `--nvidia`",
+            )
+            .remedy(
+                "make a copy of this container with the driver of the host, on which nvidia-smi has to work, and enter it; the home \
+                 folder is the same in both, and the old one can then be removed (`distrobox rm`)",
+            )
+            .command(format!("distrobox stop {name}  # on the host"))
+            .command(format!("distrobox create --nvidia --clone {name} --name {name}-nvidia  # on the host"))
+            .command(format!("distrobox enter {name}-nvidia  # on the host")),
+        Workshop::Distrobox(name) => finding
+            .remedy("make a copy of this container with the options, and enter it")
+            .command(format!("distrobox stop {name}  # on the host"))
+            .command(format!(
+                "distrobox create --clone {name} --name {name}-copy --additional-flags \"{docker}\"  # on the host"
+            )),
+        Workshop::Toolbx(name) if is_for_gpus => finding
+            .because(
+                "Toolbx shows its containers the device files of the host, and from version 0.1 on also the driver's libraries, if \
+                 the driver works when the container is entered",
+            )
+            .remedy(
+                "see that nvidia-smi works on the host and that Toolbx there has version 0.1 or later (Fedora 41 has it), then stop \
+                 the container and enter it again",
+            )
+            .command("toolbox --version  # on the host")
+            .command(format!("podman stop {name}  # on the host"))
+            .command(format!("toolbox enter {name}  # on the host")),
+        Workshop::Toolbx(_) => finding.remedy(format!(
+            "start the run in a container of Podman instead, for which options can be chosen: Toolbx has none for this \
+             (`podman run {docker} …`)"
+        )),
     }
 }
 

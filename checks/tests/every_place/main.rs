@@ -321,7 +321,9 @@ fn misfit(command: &str, place: &str) -> Option<&'static str> {
     {
         return Some("the user is not an administrator");
     }
-    if is_guest && place != "docker" && (has("docker run") || has("docker restart")) {
+    // LXC is a whole system, in which Docker may be installed.
+    let has_docker = ["docker", "lxc", "proxmox"].contains(&place);
+    if is_guest && !has_docker && (has("docker run") || has("docker restart")) {
         return Some("this is no container of Docker");
     }
     if place == "nixos" && (has("tee /etc/") || has("dkms ") || has("systemctl enable")) {

@@ -109,6 +109,7 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
         "sudo dkms remove nvidia",
         "the module of one kernel, which the next command builds again; it could not be loaded anyway",
     ),
+    ("systemctl restart docker", "a service of an LXC container, whose root needs no sudo"),
     ("systemctl --user restart docker", "a service that has to read changed settings"),
     ("kill ", "only ranks of this user whose supervisor is gone"),
     ("sudo reboot", "last, on the user's own machine; a run there has not started"),

@@ -79,4 +79,16 @@ pub(super) const ROWS: &[Entry] = &[
         fix: None,
         detects: &["p2p-geforce-none"],
     },
+    Entry {
+        id: "gpu.nvls",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "NCCL may not be able to use the multicast of NVSwitch",
+        cause: "from three GPUs on, NCCL lets the switches of such a board add up (NVLink SHARP, NVLS), for which Fabric Manager \
+            forms a group of GPUs; if it cannot, as after a restart of the service under a loaded driver or on a host with a part of a \
+            board, NCCL stops at its start with `nvls.cc: Cuda failure 1` or `401`, although nvidia-smi and the fabric look healthy",
+        remedy: Some("set NCCL_NVLS_ENABLE=0, or reset all GPUs of the machine"),
+        fix: None,
+        detects: &[],
+    },
 ];

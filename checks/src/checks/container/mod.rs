@@ -10,6 +10,7 @@ mod refused;
 mod shared_gpu;
 mod threads;
 mod toolkit;
+mod user_namespaces;
 mod windows_library;
 
 use super::Check;
@@ -23,6 +24,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &toolkit::CHECK,
     &no_cgroups::CHECK,
     &podman::CHECK,
+    &user_namespaces::CHECK,
     &limits::CHECK,
     &network::CHECK,
 ];

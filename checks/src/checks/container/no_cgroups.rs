@@ -2,10 +2,10 @@
 //! devices that they are given: right for a Docker without root, which cannot allow it, and wrong for any other.
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Daemon, Family, Host, NvmlState, RUNTIME_CONFIG};
+use crate::facts::{Daemon, Family, Host, NvmlState, Place, RUNTIME_CONFIG};
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::remedies::service;
+use crate::remedies::{lxc, service};
 
 pub(super) static CHECK: Check = Check {
     question: "Does the NVIDIA Container Toolkit let containers use the GPUs?",
@@ -16,20 +16,27 @@ pub(super) static CHECK: Check = Check {
 
 /// The sockets of a Docker with root.
 const SOCKETS: [&str; 2] = ["/var/run/docker.sock", "/run/docker.sock"];
-/// What a Docker without root says if it is asked to allow devices.
-const DENIED: &str = "bpf_prog_query(BPF_CGROUP_DEVICE) failed";
+/// What a Docker without root, or in LXC, says if it is asked to allow devices.
+const DENIED: [&str; 2] =
+    ["bpf_prog_query(BPF_CGROUP_DEVICE) failed", "devices.allow: operation not permitted"];
 
 /// What a Docker without root needs to know CDI devices.
 const CDI_SETTING: &str = "with Docker 25 or later, which before 28.3 needs `\"features\": {\"cdi\": true}` in ~/.config/docker/daemon.json";
 
 fn run(host: &Host, _: &Intent) -> Answer {
-    if host.os()? != "linux" || host.is_container() || host.job().is_some() {
+    if host.os()? != "linux" || !host.may_start_containers() || host.job().is_some() {
         return Ok(Vec::new());
     }
     let set = host.runtime_config().map(|config| config.no_cgroups.unwrap_or(false));
     let daemon = host.docker_daemon();
     let said = host.container_outputs();
-    let denied = said.iter().flat_map(|text| text.lines()).find(|line| line.contains(DENIED));
+    let denied = said
+        .iter()
+        .flat_map(|text| text.lines())
+        .find(|line| DENIED.iter().any(|words| line.contains(words)));
+    if host.place() == Place::Lxc {
+        return in_lxc(host, set, denied);
+    }
     if let Some(line) = denied.filter(|_| set != Some(true)) {
         return Ok(vec![rootless(host).seen(line.trim())]);
     }
@@ -42,6 +49,34 @@ fn run(host: &Host, _: &Intent) -> Answer {
         (Some(false), Daemon::Rootless) if !has_specification(host) => vec![rootless(host)],
         _ => Vec::new(),
     })
+}
+
+/// LXC, in which the one who sets rules for devices is the host: an unprivileged container may not, and then `no-cgroups`
+/// has to be true for its own containers.
+fn in_lxc(host: &Host, set: Option<bool>, denied: Option<&str>) -> Answer {
+    let may_not = || -> Result<bool, crate::facts::Unknown> {
+        let is_set_up = set == Some(false) && has_socket(host) && !has_specification(host);
+        Ok(is_set_up && host.has_mapped_root() && host.nvml_state()? == NvmlState::Ready)
+    };
+    if set == Some(true) || denied.is_none() && !may_not()? {
+        return Ok(Vec::new());
+    }
+    let title = "Docker in this LXC container may not give GPUs to its containers: no-cgroups is not true";
+    let finding = Finding::new("container.no-cgroups", title)
+        .because(
+            "only the host of an LXC container that is not privileged may set who can use a device, so `docker run --gpus` fails \
+             with `failed to add device rules` or `devices.allow: operation not permitted`",
+        )
+        .remedy(
+            "nothing if you train outside Docker; otherwise set no-cgroups to true in this LXC container, whose own rules decide \
+             about the devices; it also needs nesting (Proxmox: `pct set <number> --features nesting=1`, LXD and Incus: \
+             `security.nesting=true`) and the driver's libraries in the version of the host (`NVIDIA-Linux-….run \
+             --no-kernel-modules`)",
+        )
+        .command("sudo nvidia-ctk config --set nvidia-container-cli.no-cgroups=true --in-place")
+        .command(service::restart(host, "docker"));
+    let finding = denied.into_iter().fold(finding, |finding, line| finding.seen(line.trim()));
+    Ok(vec![lxc::inside(host, finding)])
 }
 
 /// A Docker with root, whose containers see the device files and may not use them.

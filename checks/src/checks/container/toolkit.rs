@@ -6,7 +6,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Daemon, Host, NvmlState, Packages, RUNTIME_CONFIG};
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::remedies::service;
+use crate::remedies::{lxc, service};
 
 pub(super) static CHECK: Check = Check {
     question: "Can Docker pass GPUs to containers?",
@@ -33,9 +33,13 @@ const REFUSALS: [&str; 5] = [
 ];
 
 fn run(host: &Host, _: &Intent) -> Answer {
-    if host.is_container() {
+    if !host.may_start_containers() {
         return Ok(Vec::new());
     }
+    Ok(found(host)?.into_iter().map(|finding| lxc::inside(host, finding)).collect())
+}
+
+fn found(host: &Host) -> Answer {
     if let Some(finding) = refused::find(host) {
         return Ok(vec![in_job(host, finding)]);
     }

@@ -14,6 +14,8 @@ const ROOMY: u64 = 20_000_000_000;
 const OF_USERS: [&str; 8] = ["ext4", "ext3", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "overlay"];
 /// Those on a server, which may not answer: only the volumes of services are asked.
 const ON_A_SERVER: [&str; 4] = ["nfs", "nfs4", "fuse", "fuse.juicefs"];
+/// How the source of a mount of MooseFS begins, which Runpod has for its network volumes.
+pub(super) const MOOSEFS: &str = "mfs#";
 /// Where the system keeps its own files, or shows one file of the host in a container.
 const OF_THE_SYSTEM: [&str; 13] = [
     "/boot",
@@ -132,6 +134,8 @@ fn roomiest(host: &Host, full: &str) -> Option<(String, u64)> {
         let mount = mounts::holding(&table, point);
         // A folder of a service that is no mount of its own is on the disk of the system.
         let is_own = mount.as_ref().is_none_or(|mount| mount.point == *point);
+        // Its free space is that of the whole store, of which a volume may use a part.
+        let is_part = mount.as_ref().is_some_and(|mount| mount.source.starts_with(MOOSEFS));
         let kind = mount.map(|mount| mount.kind);
         // Other overlays are containers that run on this machine.
         let is_layer = kind.as_deref() == Some("overlay") && point != "/";
@@ -139,7 +143,11 @@ fn roomiest(host: &Host, full: &str) -> Option<(String, u64)> {
         let is_of_users = kind.as_deref().is_none_or(|kind| {
             OF_USERS.contains(&kind) && !is_layer || is_volume && ON_A_SERVER.contains(&kind)
         });
-        is_own && is_of_users && !OF_THE_SYSTEM.iter().any(|above| is_below(point, above)) && point != full
+        is_own
+            && !is_part
+            && is_of_users
+            && !OF_THE_SYSTEM.iter().any(|above| is_below(point, above))
+            && point != full
     };
     let free = |point: String| {
         let space = host.file_system(&point).ok()?;

@@ -5,7 +5,7 @@ use yolo_base::env::TMPDIR;
 use yolo_base::format;
 
 use crate::checks::{Answer, Check};
-use crate::facts::Host;
+use crate::facts::{FileSystem, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
@@ -34,15 +34,34 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let what = if space.options.iter().any(|option| option == "noexec") {
         "does not allow programs to run (noexec)".to_owned()
     } else {
-        match space.available {
+        let of_user = share_of_user(host, &space);
+        match of_user.or(space.available) {
             // A full disk shared with other folders is reported once, by their check.
             Some(free) if free < COMFORTABLE && !super::space::is_reported_elsewhere(host, &space) => {
-                format!("has only {} free", format::bytes(free))
+                match of_user {
+                    Some(_) => format!(
+                        "has only {} left for this user, who may use four fifths of it (tmpfs with usrquota)",
+                        format::bytes(free)
+                    ),
+                    None => format!("has only {} free", format::bytes(free)),
+                }
             }
             _ => return Ok(Vec::new()),
         }
     };
     let finding = Finding::new("disk.temporary", format!("{folder}, for temporary files, {what}"));
+    let finding = match share_of_user(host, &space) {
+        Some(_) if host.is_own_machine() => finding
+            .because(
+                "systemd from 258 on mounts /tmp in memory with a quota of four fifths for each ordinary user: writing fails with `Disk \
+                 quota exceeded` although `df` shows free space; what lies there takes memory from a run",
+            )
+            .remedy(
+                "remove old files there, or use a folder on a disk; to have /tmp on the disk again, `sudo systemctl mask tmp.mount` and a \
+                 restart",
+            ),
+        _ => finding,
+    };
     Ok(vec![match host.places().ok().and_then(|places| places.cache) {
         Some(cache) => {
             let folder = quote(&format!("{cache}/tmp"));
@@ -50,4 +69,16 @@ fn run(host: &Host, _: &Intent) -> Answer {
         }
         None => finding,
     }])
+}
+
+/// What an ordinary user may still write to a file system in memory with systemd's quota, if that is less than what is free.
+fn share_of_user(host: &Host, space: &FileSystem) -> Option<u64> {
+    let is_root = host.user().is_ok_and(|user| user.uid == Some(0));
+    let has_quota = space.options.iter().any(|option| option.split('=').next() == Some("usrquota"));
+    if space.kind.as_deref() != Some("tmpfs") || !has_quota || is_root {
+        return None;
+    }
+    // The files there are mostly this user's.
+    let (total, free) = (space.total?, space.available?);
+    Some(free.saturating_sub(total / 5))
 }

@@ -19,7 +19,7 @@ pub(super) static CHECK: Check = Check {
 };
 
 const DEVICES: &str = "/sys/bus/pci/devices";
-const SERVICE: &str = "nvidia-fabricmanager";
+pub(super) const SERVICE: &str = "nvidia-fabricmanager";
 /// Where packages install the service.
 const UNITS: [&str; 2] = [
     "/usr/lib/systemd/system/nvidia-fabricmanager.service",
@@ -134,13 +134,15 @@ fn is_of_rack(name: &str) -> bool {
     ["GB200", "GB300"].iter().any(|kind| name.contains(kind))
 }
 
+/// Whether a card is a module of a board whose switches add up for NCCL, by its name: Hopper and later.
+pub(super) fn is_on_switches(gpu: &Gpu) -> bool {
+    let is_silent = gpu.name().is_ok_and(|name| SILENT.iter().any(|word| name.contains(word)));
+    gpu.is_module() && !is_silent
+}
+
 /// States and statuses by the numbers of cards. NVML's library for this program does not have the call, so that
 /// nvidia-smi is asked, on servers with such cards alone.
 fn told(host: &Host, gpus: &[Gpu]) -> BTreeMap<usize, (String, String)> {
-    let tells = |gpu: &&Gpu| {
-        let is_silent = gpu.name().is_ok_and(|name| SILENT.iter().any(|word| name.contains(word)));
-        gpu.is_module() && !is_silent
-    };
     if host.is_recorded() {
         return host
             .recorded_texts("nvidia-smi")
@@ -150,7 +152,7 @@ fn told(host: &Host, gpus: &[Gpu]) -> BTreeMap<usize, (String, String)> {
             .map(|told| (0, told))
             .collect();
     }
-    let numbers: Vec<usize> = gpus.iter().filter(tells).map(|gpu| gpu.index).collect();
+    let numbers: Vec<usize> = gpus.iter().filter(|gpu| is_on_switches(gpu)).map(|gpu| gpu.index).collect();
     if numbers.is_empty() {
         return BTreeMap::new();
     }
@@ -329,7 +331,7 @@ fn of_line(line: &str) -> Option<Version> {
 
 /// Whether NVSwitch devices exist, by the driver's device file or by their PCI class: an NVIDIA bridge
 /// of class 0680 (other).
-fn has_switch(host: &Host) -> Fact<bool> {
+pub(super) fn has_switch(host: &Host) -> Fact<bool> {
     if host.exists("/dev/nvidia-nvswitch0") == Ok(true)
         || host.exists("/dev/nvidia-nvswitchctl") == Ok(true)
         || !host.kernel_lines(&["nvidia-nvswitch"]).is_empty()

@@ -26,6 +26,7 @@ mod mixed;
 mod mps;
 mod no_card;
 mod nvlink;
+mod nvls;
 mod oops;
 mod outside_job;
 pub(in crate::checks) mod pci;
@@ -71,4 +72,5 @@ pub(super) const CHECKS: &[&Check] = &[
     &pcie_link::CHECK,
     &peer_access::CHECK,
     &nvlink::CHECK,
+    &nvls::CHECK,
 ];

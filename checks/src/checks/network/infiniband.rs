@@ -56,6 +56,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         without_devices(host, port)
     } else if is_closed(host) {
         without_permission(host, port)
+    } else if let Some(port) = without_interface(host, &ports) {
+        with_interface(host, port)
     } else {
         return Ok(without_gpudirect(host, port).into_iter().collect());
     };
@@ -195,6 +197,72 @@ fn without_permission(host: &Host, port: &InfinibandPort) -> Finding {
     let finding = finding
         .remedy("let all users open the files; the package rdma-core has rules that do so at each start");
     finding.command(format!("sudo chmod a+rw {DEVICES}/uverbs*"))
+}
+
+/// A port of RoCE that has no address in this container, because its network interface is in the network of the host; `None`
+/// if a port of the run has one. InfiniBand needs no interface.
+fn without_interface<'a>(host: &Host, ports: &'a [InfinibandPort]) -> Option<&'a InfinibandPort> {
+    let mut active = ports.iter().filter(|port| port.is_active() == Some(true)).peekable();
+    let first = *active.peek()?;
+    let is_without = |port: &InfinibandPort| {
+        port.is_ethernet()
+            && match port.addresses(host) {
+                Some(addresses) => addresses.is_empty(),
+                None => has_foreign_interface(host, port),
+            }
+    };
+    (host.is_container() && active.all(is_without)).then_some(first)
+}
+
+/// Whether the interface of an adapter is known, and this container does not have it.
+fn has_foreign_interface(host: &Host, port: &InfinibandPort) -> bool {
+    let folder = format!("/sys/class/infiniband/{}/device/net", port.adapter);
+    let names = host.folder(&folder).ok().flatten().unwrap_or_default();
+    let Ok(interfaces) = host.interfaces() else { return false };
+    !names.is_empty() && !names.iter().any(|name| interfaces.iter().any(|one| one.name == *name))
+}
+
+/// The finding about such an adapter, with the way to give the container its interface.
+fn with_interface(host: &Host, port: &InfinibandPort) -> Finding {
+    let title = format!(
+        "NCCL cannot use the RoCE adapter {}: it has no address in this container, because its network interface is on the host",
+        port.adapter
+    );
+    let finding = Finding::new("network.infiniband-unusable", title)
+        .seen(match port.addresses(host) {
+            Some(_) => format!("all entries of {}/gids are empty", port.folder()),
+            None => format!("this container lacks the interface of {}", port.adapter),
+        })
+        .because(
+            "RoCE takes its addresses from the network interface of the adapter; without one, connections fail with `ibv_modify_qp \
+             failed with error No such device`, `Network is unreachable` or `Invalid argument`",
+        );
+    const SOCKETS: &str =
+        "until then NCCL_IB_DISABLE=1 on all machines lets NCCL use TCP sockets, many times slower";
+    let finding = match host.place() {
+        _ if host.rental().is_some() => finding.remedy(
+            "let NCCL use TCP sockets on all machines, many times slower: only the service can give a container the interface",
+        ),
+        Place::Pod => finding
+            .remedy(format!(
+                "give the pod the interface besides the `rdma/…` resource: the node's network (`hostNetwork: true`), or an \
+                 interface of this adapter by Multus (a NetworkAttachmentDefinition of the type macvlan, host-device or SR-IOV, \
+                 named in the annotation k8s.v1.cni.cncf.io/networks); {SOCKETS}"
+            ))
+            .command("hostNetwork: true"),
+        Place::Lxc => finding.remedy(format!(
+            "move the adapter's interface into the container (LXD and Incus: a device of the type nic with nictype=physical; Proxmox: \
+             `lxc.net.1.type: phys` and `lxc.net.1.link`); {SOCKETS}"
+        )),
+        _ => {
+            let remedy = format!(
+                "start the container with the host's network, on all machines of the run; a bridge or macvlan of another interface \
+                 does not do; {SOCKETS}"
+            );
+            start_with(host, finding.remedy(remedy), Start::Infiniband)
+        }
+    };
+    finding.command("export NCCL_IB_DISABLE=1")
 }
 
 /// An adapter cannot read the memory of a GPU by itself: NCCL copies through the machine's memory. The open kernel module

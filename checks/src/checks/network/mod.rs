@@ -17,6 +17,7 @@ mod proxy_scheme;
 mod ras;
 mod roce;
 mod roce_subnet;
+mod sidecar;
 mod slow_interface;
 
 use super::Check;
@@ -31,6 +32,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &infiniband::CHECK,
     &efa::CHECK,
     &roce::CHECK,
+    &sidecar::CHECK,
     &slow_interface::CHECK,
     &firewall::CHECK,
     &internet::CHECK,

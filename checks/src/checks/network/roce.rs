@@ -2,7 +2,7 @@
 //! one without an address that leads to the other machines, such as the second port of an adapter or a management port,
 //! and fails to connect through it.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use super::interfaces::master;
 use crate::checks::{Answer, Check};
@@ -19,8 +19,6 @@ pub(super) static CHECK: Check = Check {
 };
 
 const HCA: &str = "NCCL_IB_HCA";
-/// Entries of a port's table of addresses that are looked at.
-const ENTRIES: u32 = 8;
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let uses_nccl = !intent.cpu && intent.backend.as_deref() != Some("gloo");
@@ -59,11 +57,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 
 /// Whether a port has an address that is more than link-local, or link-local if that counts; `None` if nothing is known about it.
 fn leads_somewhere(host: &Host, port: &InfinibandPort, counts_local: bool) -> Option<bool> {
-    let entry = |entry: u32| host.text(&format!("{}/gids/{entry}", port.folder())).ok();
-    let mut entries = (0..ENTRIES).filter_map(entry).peekable();
-    if entries.peek().is_some() {
-        let mut addresses = entries.flatten().filter_map(|text| text.trim().parse::<Ipv6Addr>().ok());
-        return Some(addresses.any(|address| is_wide(address.into(), counts_local)));
+    if let Some(addresses) = port.addresses(host) {
+        return Some(addresses.into_iter().any(|address| is_wide(address.into(), counts_local)));
     }
     let interface = host.folder(&format!("/sys/class/infiniband/{}/device/net", port.adapter)).ok()??;
     let interfaces = host.interfaces().ok()?;

@@ -17,8 +17,6 @@ const DISABLE: &str = "NCCL_IB_DISABLE";
 const NET: &str = "NCCL_NET";
 const TOPOLOGY: &str = "NCCL_TOPO_FILE";
 const PLUGIN: &str = "NCCL_NET_PLUGIN";
-/// Entries of the table that are looked at for a better one.
-const ENTRIES: u32 = 8;
 
 /// What is wrong with these variables. A run on one machine does not use them.
 pub(super) fn findings(host: &Host, intent: &Intent) -> Vec<Finding> {
@@ -46,15 +44,6 @@ fn set(host: &Host, name: &str) -> Option<Setting> {
     nccl_files::setting(host, name).filter(|setting| !setting.value.trim().is_empty())
 }
 
-/// The address of an entry; `None` if it is unknown, and `Some(None)` if the entry is empty.
-fn address(host: &Host, port: &InfinibandPort, entry: u32) -> Option<Option<Ipv6Addr>> {
-    let text = host.text(&format!("{}/gids/{entry}", port.folder())).ok()?;
-    Some(
-        text.and_then(|text| text.trim().parse::<Ipv6Addr>().ok())
-            .filter(|address| !address.is_unspecified()),
-    )
-}
-
 /// Whether an entry is of RoCE v2, the version that routers forward.
 fn is_version_2(host: &Host, port: &InfinibandPort, entry: u32) -> bool {
     let text = host.text(&format!("{}/gid_attrs/types/{entry}", port.folder())).ok().flatten();
@@ -63,8 +52,8 @@ fn is_version_2(host: &Host, port: &InfinibandPort, entry: u32) -> bool {
 
 /// The first entry that other networks reach.
 fn best_entry(host: &Host, port: &InfinibandPort) -> Option<u32> {
-    let address = |entry: u32| address(host, port, entry).flatten();
-    (0..ENTRIES).find(|&entry| {
+    let address = |entry: u32| port.address(host, entry).flatten();
+    port.entries(host).into_iter().find(|&entry| {
         is_version_2(host, port, entry) && address(entry).is_some_and(|address| !is_link_local(address))
     })
 }
@@ -98,7 +87,7 @@ fn gid(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
     };
     let port = ports.iter().find(used)?;
     let who = format!("{} port {}", port.adapter, port.number);
-    let (what, status) = match address(host, port, entry)? {
+    let (what, status) = match port.address(host, entry)? {
         None => (format!("entry {entry} of the GID table of {who} is empty"), Status::Error),
         Some(address) if is_link_local(address) => (
             format!(
@@ -119,7 +108,7 @@ fn gid(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
     );
     Some(match best_entry(host, port) {
         Some(best) => {
-            let address = address(host, port, best).flatten().map_or(String::new(), |address| {
+            let address = port.address(host, best).flatten().map_or(String::new(), |address| {
                 let plain =
                     address.to_ipv4_mapped().map_or(address.to_string(), |address| address.to_string());
                 format!(", {plain}")

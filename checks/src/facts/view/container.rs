@@ -81,6 +81,19 @@ impl Host {
             || self.exists("/var/run/secrets/kubernetes.io/serviceaccount") == Ok(true)
     }
 
+    /// Whether programs that start containers may be a part of this system: a machine, or LXC, which is a whole system in
+    /// a container. In any other container they belong to its host.
+    pub fn may_start_containers(&self) -> bool {
+        matches!(self.container(), Ok(Some(Container::Lxc))) || !self.is_container()
+    }
+
+    /// Whether root of this container is another user on its host, who may not set rules for devices there.
+    pub(crate) fn has_mapped_root(&self) -> bool {
+        let map = self.text("/proc/self/uid_map").ok().flatten().unwrap_or_default();
+        let first: Vec<&str> = map.lines().next().unwrap_or_default().split_whitespace().collect();
+        matches!(first.as_slice(), ["0", outside, _] if *outside != "0")
+    }
+
     /// Whether this is known to be a container.
     pub fn is_container(&self) -> bool {
         matches!(self.container(), Ok(Some(_)))

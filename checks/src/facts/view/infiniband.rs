@@ -2,12 +2,18 @@
 //! sysfs; a recording may have the output of `ibstat`, `ibv_devinfo` or `rdma link` instead.
 
 use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
 
 use crate::facts::host::Host;
 use crate::facts::question::Section;
 
 /// Where the kernel lists the adapters, in containers too.
 pub(crate) const ADAPTERS: &str = "/sys/class/infiniband";
+
+/// Entries of a port's table of addresses that are looked at. Each virtual interface of a machine with containers takes some.
+const ENTRIES: u32 = 128;
+/// Entries that every table has, also one that nobody listed.
+const FIRST_ENTRIES: u32 = 8;
 
 /// A port of an adapter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,6 +43,33 @@ impl InfinibandPort {
     /// Its folder in sysfs.
     pub(crate) fn folder(&self) -> String {
         format!("{ADAPTERS}/{}/ports/{}", self.adapter, self.number)
+    }
+
+    /// The address of an entry of its table (GID); `None` if it is unknown, and `Some(None)` if the entry is empty.
+    pub(crate) fn address(&self, host: &Host, entry: u32) -> Option<Option<Ipv6Addr>> {
+        let text = host.text(&format!("{}/gids/{entry}", self.folder())).ok()?;
+        let address = text.and_then(|text| text.trim().parse::<Ipv6Addr>().ok());
+        Some(address.filter(|address| !address.is_unspecified()))
+    }
+
+    /// The numbers of the entries of its table, as far as they are listed or read.
+    pub(crate) fn entries(&self, host: &Host) -> Vec<u32> {
+        let folder = format!("{}/gids", self.folder());
+        let listed = host.folder(&folder).ok().flatten().unwrap_or_default();
+        let start = format!("{folder}/");
+        let recorded = host.recorded_names(Section::Files).into_iter();
+        let recorded = recorded.filter_map(|name| name.strip_prefix(&start).map(ToOwned::to_owned));
+        let mut numbers: BTreeSet<u32> =
+            listed.into_iter().chain(recorded).filter_map(|name| name.parse().ok()).collect();
+        numbers.extend(0..FIRST_ENTRIES);
+        numbers.into_iter().filter(|number| *number < ENTRIES).collect()
+    }
+
+    /// The addresses in its table; `None` if no entry is known.
+    pub(crate) fn addresses(&self, host: &Host) -> Option<Vec<Ipv6Addr>> {
+        let known: Vec<Option<Ipv6Addr>> =
+            self.entries(host).into_iter().filter_map(|entry| self.address(host, entry)).collect();
+        (!known.is_empty()).then(|| known.into_iter().flatten().collect())
     }
 
     /// Whether it is of Amazon's Elastic Fabric Adapter, which is listed here, but is neither of the two.
@@ -222,6 +255,23 @@ mod tests {
         assert_eq!(shown(status), ["mlx5_2/1 DOWN Ethernet Some(false)"]);
         let rdma = "link rocep1s0f0/1 state ACTIVE physical_state LINK_UP netdev enp1s0f0np0\n";
         assert_eq!(shown(rdma), ["rocep1s0f0/1 ACTIVE Ethernet Some(true)"]);
+    }
+
+    #[test]
+    fn entries_of_a_long_table_count() {
+        let files = serde_json::json!({ "/sys/class/infiniband/mlx5_0/ports/1/gids/0": "0000:0000:0000:0000:0000:0000:0000:0000\n",
+            "/sys/class/infiniband/mlx5_0/ports/1/gids/11": "0000:0000:0000:0000:0000:ffff:0a00:0002\n" });
+        let host =
+            Host::from_value(serde_json::json!({ "version": 1, "os": "linux", "files": files })).unwrap().0;
+        let port = InfinibandPort {
+            adapter: "mlx5_0".to_owned(),
+            number: "1".to_owned(),
+            ..InfinibandPort::default()
+        };
+        let addresses = port.addresses(&host).unwrap();
+        assert_eq!(addresses, ["::ffff:10.0.0.2".parse::<Ipv6Addr>().unwrap()]);
+        let other = InfinibandPort { adapter: "mlx5_1".to_owned(), ..port };
+        assert_eq!(other.addresses(&host), None);
     }
 
     #[test]

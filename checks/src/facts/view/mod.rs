@@ -30,6 +30,7 @@ pub(super) mod version;
 pub(super) mod virtual_machine;
 pub(super) mod windows;
 pub(super) mod windows_pc;
+pub(super) mod workshop;
 pub(super) mod wsl;
 pub(super) mod wsl_exe;
 pub(super) mod wsl_files;
