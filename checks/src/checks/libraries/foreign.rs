@@ -121,8 +121,15 @@ fn older_cuda(host: &Host, own: &OwnFolders) -> Option<Finding> {
         if foreign_library::is_from_system(&first) || is_other || !version.is_below(&[major, minor]) {
             return None;
         }
-        let title = format!("{name} {version} is loaded from {}, not from libtorch's folder", first.path);
-        let finding = Finding::new("libraries.foreign-cuda", title);
+        let of = if stem == CUPTI { "of CUDA " } else { "" };
+        let title = format!("{name} {of}{version} is loaded from {}, not from libtorch's folder", first.path);
+        let finding = match stem {
+            CUPTI => Finding::new("libraries.foreign-cuda", title).because(
+                "libtorch is linked to CUPTI, and an older one lacks functions that it calls: libtorch does not load, with `undefined \
+                 symbol: cuptiActivityEnableDriverApi`",
+            ),
+            _ => Finding::new("libraries.foreign-cuda", title),
+        };
         Some(if first.via == Some(Via::LdLibraryPath) {
             without_variable(host, finding, &first.path)
         } else {
