@@ -165,6 +165,7 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("sudo pacman -Syu", "the whole system: a part of it breaks Arch"),
     ("sudo bootc upgrade", "a new image; the present one stays to go back to"),
     ("sudo rpm-ostree upgrade", "a new image; the present one stays to go back to"),
+    ("dnf upgrade --refresh 'kmod-nvidia*'", "the driver's modules of an image, when it is built"),
     ("sudo dnf upgrade", "the whole system, by its package manager, which asks"),
     ("sudo zypper dup", "the whole system, by its package manager, which asks"),
     ("sudo zypper update", "the whole system, by its package manager, which asks"),

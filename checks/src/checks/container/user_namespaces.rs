@@ -186,7 +186,8 @@ fn without_profile(program: &Program) -> Finding {
         program.makes
     );
     finding
-        .remedy(format!("nothing if you train outside containers; otherwise {how}"))
+        .remedy("nothing if you train outside containers")
+        .machine_remedy(format!("for containers, {how}"))
         .command(format!("printf '{profile}' | sudo tee {PROFILES}/{file}"))
         .command(format!("sudo apparmor_parser -r {PROFILES}/{file}"))
 }
@@ -198,9 +199,8 @@ fn switched_off(program: &Program, setting: &str, value: &str) -> Finding {
         _ => "",
     };
     Finding::new("container.userns-restricted", title)
-        .remedy(format!(
-            "nothing if you train outside containers; otherwise allow user namespaces, now and at each start{setuid}"
-        ))
+        .remedy("nothing if you train outside containers")
+        .machine_remedy(format!("for containers, allow user namespaces, now and at each start{setuid}"))
         .command(format!("echo {setting}={value} | sudo tee /etc/sysctl.d/90-user-namespaces.conf"))
         .command("sudo sysctl --system")
 }
