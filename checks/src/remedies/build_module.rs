@@ -151,11 +151,6 @@ fn headers(host: &Host, kernel: &str) -> Option<String> {
     })
 }
 
-/// The numbers of a kernel's name, by which `5.14.0-427.el9` comes after `5.14.0-70.el9`.
-pub(super) fn numbers(kernel: &str) -> Vec<u64> {
-    kernel.split(|letter: char| !letter.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
-}
-
 /// The lines of Ubuntu's kernels for clouds.
 const CLOUDS: [&str; 6] = ["aws", "azure", "gcp", "oracle", "ibm", "gke"];
 
@@ -163,7 +158,7 @@ const CLOUDS: [&str; 6] = ["aws", "azure", "gcp", "oracle", "ibm", "gke"];
 /// `linux-modules-nvidia-570-server-open-…`.
 fn flavors(host: &Host, kernel: &str) -> Vec<String> {
     let mut kernels = host.folder("/lib/modules").ok().flatten().unwrap_or_default();
-    kernels.sort_by_key(|name| numbers(name));
+    kernels.sort_by_key(|name| precompiled::numbers(name));
     let inside = |name: &String| {
         host.folder(&format!("/lib/modules/{name}/kernel")).ok().flatten().unwrap_or_default()
     };

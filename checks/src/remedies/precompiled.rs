@@ -5,10 +5,15 @@ use super::restart::restart;
 use crate::facts::Host;
 use crate::finding::Finding;
 
+/// The numbers of a kernel's name, by which `5.14.0-427.el9` comes after `5.14.0-70.el9`.
+pub(super) fn numbers(kernel: &str) -> Vec<u64> {
+    kernel.split(|letter: char| !letter.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+}
+
 /// Another installed kernel that has a module from a package, newest last.
 pub(super) fn other_kernel(host: &Host, kernel: &str) -> Option<String> {
     let mut kernels = host.folder("/lib/modules").ok().flatten()?;
-    kernels.sort_by_key(|name| super::build_module::numbers(name));
+    kernels.sort_by_key(|name| numbers(name));
     let has_module = |name: &String| {
         ["extra", "extra/drivers/video", "weak-updates"].iter().any(|folder| {
             let inside =

@@ -1,7 +1,7 @@
 //! Whether the kernel refuses NVIDIA's module although Secure Boot is off: it is locked down or accepts signed modules
 //! only by an option, or loads no module any more.
 
-use super::kernel_module::{REFUSED, forbidden_to_load, is_built, may_refuse, secure_boot};
+use super::module_loading::{REFUSED, forbidden_to_load, is_built, may_refuse, secure_boot};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::remedies::kernel_option::{options, place, remove};

@@ -23,6 +23,7 @@ mod mig;
 mod mig_files;
 mod mining;
 mod mixed;
+mod module_loading;
 mod mps;
 mod no_card;
 mod nvlink;
