@@ -123,6 +123,11 @@ impl Intent {
         usize::try_from(self.batch.unwrap_or(DEFAULT_BATCH)).ok().filter(|&images| images > 0)
     }
 
+    /// Images per step of one rank; `None` if the batch is chosen automatically.
+    pub fn images_a_rank(&self) -> Option<usize> {
+        Some(self.images_a_step()?.div_ceil(self.ranks_in_all()))
+    }
+
     /// Image size in pixels.
     pub fn pixels(&self) -> usize {
         self.image_size.unwrap_or(DEFAULT_IMAGE_SIZE)

@@ -78,11 +78,6 @@ impl Model {
     }
 }
 
-/// Images per step of one rank.
-fn images_a_rank(intent: &Intent) -> Option<usize> {
-    Some(intent.images_a_step()?.div_ceil(intent.ranks_in_all()))
-}
-
 /// The memory that a run needs on one GPU; `None` if the batch is chosen automatically, or if the layers are
 /// spread over several devices, which the trainer decides and reports.
 pub(crate) fn on_gpu(intent: &Intent) -> Option<Need> {
@@ -128,6 +123,7 @@ pub(crate) fn in_memory(intent: &Intent, workers: usize) -> Need {
             machines: count(intent.nnodes.unwrap_or(1)),
             image_size: count(intent.pixels()),
             workers: count(workers),
+            batch: intent.images_a_rank().map_or(Training::default().batch, count),
             cached_images: 0,
         };
         let bytes = training.memory() - sizing::LINUX;
@@ -138,7 +134,7 @@ pub(crate) fn in_memory(intent: &Intent, workers: usize) -> Need {
         );
         return Need { bytes, from };
     }
-    let (model, images) = (Model::of(intent), images_a_rank(intent).unwrap_or(1));
+    let (model, images) = (Model::of(intent), intent.images_a_rank().unwrap_or(1));
     let saved = model.saved(images, intent.largest_pixels(), false);
     let fixed = model.parameters * BYTES_A_PARAMETER;
     Need {

@@ -126,13 +126,14 @@ proptest! {
     #[test]
     fn nothing_is_larger_than_the_pc(
         megabytes in 512_u64..600_000, processors in 1_u32..256, free in proptest::option::of(0_u64..2_000_000),
-        ranks in 1_u32..16, image_size in 32_u32..2048, workers in 0_u32..64, cached in 0_u64..500,
+        ranks in 1_u32..16, image_size in 32_u32..2048, workers in 0_u32..64, batch: u32, cached in 0_u64..500,
         memory in "[0-9]{1,4}(GB|MB|)", swap in "[0-9]{1,4}(GB|MB|)", now in 0_u32..300,
     ) {
         let pc = Pc {
             memory: megabytes << 20, processors, windows_build: None, swap_disk_free: free.map(|free| free << 20),
         };
-        let training = Training { ranks, machines: 1, image_size, workers, cached_images: cached * GIB };
+        let training =
+            Training { ranks, machines: 1, image_size, workers, batch, cached_images: cached * GIB };
         let mut file = file(&format!("[wsl2]\nmemory={memory}\nswap={swap}\nprocessors={now}\n"));
         let proposals = propose(&pc, &training, &file);
         let bytes = size::parse(&value(&proposals, "memory")).unwrap();

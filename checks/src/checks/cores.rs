@@ -4,7 +4,8 @@ use crate::facts::Host;
 
 /// CPU cores that this process may use: those of the system, or fewer if a cgroup limits them.
 pub(crate) fn cores(host: &Host) -> Option<usize> {
-    let counted = host.system().ok()?.cores.and_then(|cores| usize::try_from(cores).ok())?;
+    let counted = cores_of_system(host)?;
+    let counted = bound(host).map_or(counted, |bound| counted.min(bound));
     let share = host.cgroup_cpu_limit().ok().flatten().map_or(counted, |limit| limit.ceil() as usize);
     Some(counted.min(share).max(1))
 }
@@ -12,9 +13,22 @@ pub(crate) fn cores(host: &Host) -> Option<usize> {
 /// The cores of the machine, if this process may use fewer of them: a batch job, a container or `taskset` has bound
 /// it to some.
 pub(super) fn cores_of_machine(host: &Host) -> Option<usize> {
-    let text = host.text("/sys/devices/system/cpu/online").ok()??;
-    let all = count(text.trim())?;
+    let online = host.text("/sys/devices/system/cpu/online").ok().flatten();
+    let all = online.and_then(|text| count(text.trim())).or_else(|| cores_of_system(host))?;
     (all > cores(host)?).then_some(all)
+}
+
+fn cores_of_system(host: &Host) -> Option<usize> {
+    host.system().ok()?.cores.and_then(|cores| usize::try_from(cores).ok())
+}
+
+/// The cores to which a recorded process is bound. A live one has counted only these already.
+fn bound(host: &Host) -> Option<usize> {
+    if !host.is_recorded() {
+        return None;
+    }
+    let status = host.text("/proc/self/status").ok().flatten()?;
+    count(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim())
 }
 
 /// The number of cores in a list of the kernel, such as `0-3,8`.

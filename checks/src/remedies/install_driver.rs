@@ -7,7 +7,7 @@ use super::generation::{Generation, newest};
 use super::kernel_headers::{devel_package, line_of_debian};
 use super::old_card::rpm_fusion;
 use super::{arch, image, old_card};
-use crate::facts::{Distribution, Family, Host};
+use crate::facts::{Distribution, Family, Host, Output};
 
 /// NVIDIA's repositories for distributions that package no driver, or an old one.
 const REPOSITORIES: &str = "https://developer.download.nvidia.com/compute/cuda/repos";
@@ -158,13 +158,20 @@ fn of_red_hat(host: &Host, distribution: &Distribution, family: Family, old: boo
         format!("sudo dnf config-manager --add-repo {REPOSITORIES}/{release}/x86_64/cuda-{release}.repo"),
         format!("sudo dnf install {}", devel_package(host, &kernel, "$(uname -r)")),
     ];
-    epel.into_iter().chain(commands).chain(of_nvidia(&release, old)).collect()
+    epel.into_iter().chain(commands).chain(of_nvidia(host, &release, old)).collect()
 }
 
 /// The driver from NVIDIA's repository, whose newest branch has dropped the old cards. It has branches as streams of a
-/// module, which EL 10 no longer knows.
-fn of_nvidia(release: &str, old: bool) -> Vec<String> {
+/// module, which EL 10 no longer has, unless an enabled stream hides the packages.
+fn of_nvidia(host: &Host, release: &str, old: bool) -> Vec<String> {
+    let is_hidden =
+        |(_, output): &(String, Output)| output.all_text().contains("filtered out by modular filtering");
     let commands: &[&str] = match old {
+        false if host.recorded_outputs("dnf").iter().any(is_hidden) => &[
+            "sudo dnf module reset nvidia-driver",
+            "sudo dnf module enable nvidia-driver:open-dkms",
+            "sudo dnf install nvidia-open",
+        ],
         false if release.contains("10") => &["sudo dnf install nvidia-open"],
         // The stream decides which kind of module the packages bring.
         false => &["sudo dnf module enable nvidia-driver:open-dkms", "sudo dnf install nvidia-open"],

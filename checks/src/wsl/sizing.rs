@@ -14,8 +14,13 @@ const WINDOWS_SHARE: (u64, u64) = (4 * GIB, 16 * GIB);
 pub(crate) const LINUX: u64 = 2 * GIB;
 /// What a rank needs before it holds an image: libtorch, the CUDA libraries and the CUDA context.
 const RANK: u64 = 3 * GIB;
-/// What the loader of a rank holds at 640 pixels; it grows with the area of an image.
-const IMAGES_AT_640: u64 = 2 * GIB;
+/// What the loader of a rank holds whatever the size of its images is.
+const LOADER: u64 = GIB;
+/// What it holds at 640 pixels for each image of a batch: the batches that are ready or on their way to the GPU. This and the
+/// next grow with the area of an image.
+const IMAGE_AT_640: u64 = 10 << 20;
+/// What each of its threads holds: the images of a mosaic and its canvas. With the defaults, all are 2 GiB.
+const WORKER_AT_640: u64 = 108 << 20;
 /// Above this fraction of the PC's memory, Windows starts to swap while WSL runs.
 const TOO_MUCH: f64 = 0.9;
 /// The first build of Windows 11 22H2, which mirrored networking needs.
@@ -45,6 +50,8 @@ pub struct Training {
     pub image_size: u32,
     /// Loader threads per rank.
     pub workers: u32,
+    /// Images in a batch of a rank.
+    pub batch: u32,
     /// Bytes of images that are kept in memory between epochs.
     pub cached_images: u64,
 }
@@ -52,7 +59,7 @@ pub struct Training {
 impl Default for Training {
     /// One rank with the defaults of `yolo train`.
     fn default() -> Self {
-        Self { ranks: 1, machines: 1, image_size: 640, workers: 8, cached_images: 0 }
+        Self { ranks: 1, machines: 1, image_size: 640, workers: 8, batch: 16, cached_images: 0 }
     }
 }
 
@@ -68,6 +75,7 @@ impl Training {
             machines: number(intent.nnodes, default.machines),
             image_size: number(intent.image_size, default.image_size),
             workers: number(intent.workers, default.workers),
+            batch: number(intent.images_a_rank(), default.batch),
             ..default
         }
     }
@@ -75,8 +83,9 @@ impl Training {
     /// An estimate of the bytes that it needs on this machine, Linux included.
     pub fn memory(&self) -> u64 {
         let area = (f64::from(self.image_size) / 640.0).powi(2);
-        let images = (IMAGES_AT_640 as f64 * area.clamp(0.25, 8.0)) as u64;
-        let ranks = u64::from(self.ranks).saturating_mul(RANK + images);
+        let at_640 = u64::from(self.batch) * IMAGE_AT_640 + u64::from(self.workers) * WORKER_AT_640;
+        let images = LOADER + (at_640 as f64 * area.clamp(0.25, 16.0)) as u64;
+        let ranks = u64::from(self.ranks).saturating_mul(RANK.saturating_add(images));
         ranks.saturating_add(LINUX).saturating_add(self.cached_images)
     }
 

@@ -134,6 +134,8 @@ fn fault(code: &str, text: &str, file: Option<&str>, is_setup: bool) -> Option<F
         "wsl_e_custom_kernel_not_found" => return Some(Fault::CustomKernel),
         "wsl_e_disk_corrupted" => return Some(Fault::DiskDamaged),
         "wsl_e_vmswitch_not_found" => return Some(Fault::Network),
+        // The file of a disk could not be made: STATUS_INVALID_PARAMETER of a file system that is not NTFS.
+        "0xd000000d" => return Some(Fault::DiskUnsupported),
         "error_service_does_not_exist" | "0x80070424" => return Some(Fault::ServiceMissing),
         "0xc03a001a" => return Some(Fault::DiskCompressed),
         "error_file_encrypted" | "0x80071772" => return Some(Fault::DiskEncrypted),
@@ -321,6 +323,7 @@ mod tests {
             ("CreateInstance/CreateVm/HCS/E_INVALIDARG", Fault::Refused),
             ("CreateInstance/CreateVm/WSL_E_NESTED_NOT_SUPPORTED", Fault::Nested),
             ("0x8007273d", Fault::Winsock),
+            ("RegisterDistro/0xd000000d", Fault::DiskUnsupported),
             ("CreateInstance/0x800706f7", Fault::Winsock),
             ("0x80080005", Fault::ServiceSilent),
         ] {

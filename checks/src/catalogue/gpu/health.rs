@@ -62,8 +62,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Error,
         title: "A GPU's memory has errors",
-        cause: "data in this memory may be wrong, and the driver stops programs that read it (Xid 48, 94, \
-                95)",
+        cause: "ECC found data in this memory that it could not correct, and the driver stops programs that read it (Xid 48, \
+                94, 95)",
         remedy: Some("reset the card; if the errors return, have it replaced"),
         fix: None,
         detects: &["ecc-uncorrected"],

@@ -153,35 +153,56 @@ fn missing(host: &Host, has_card: bool, needed: bool, status: Status) -> Finding
     }
 }
 
+/// How a question that got no answer says so.
+const SILENT: &str = "no answer within";
+/// What the driver logs if it cannot bring up NVLink (NVIDIA/open-gpu-kernel-modules, B200 after 66 days).
+const LINKS: &str = "postRxDet";
+
 /// A driver whose calls do not return, because a card or its firmware hangs. Without a sign of that in the kernel
 /// log, it may only be slow: it starts each card when it is asked first.
 fn hangs(host: &Host, why: &str) -> Option<Finding> {
-    let lines = host.kernel_lines(&["Xid (", "blocked for more than", LOCKED]);
-    let lines: Vec<String> = lines
-        .into_iter()
-        .filter(|line| line.contains("Xid (") || line.contains("nvidia") || line.contains(LOCKED))
-        .take(2)
-        .collect();
+    let lines = host.kernel_lines(&["Xid (", "blocked for more than", LOCKED, LINKS]);
+    let is_of_driver =
+        |line: &String| ["Xid (", "nvidia", LOCKED, LINKS].iter().any(|words| line.contains(words));
+    let lines: Vec<String> = lines.into_iter().filter(is_of_driver).take(2).collect();
     let log = host.kernel_log().unwrap_or_default();
     let crash = oops::crashed(&log);
     let is_crashed = crash.is_some();
     let trace = crash.or_else(|| oops::stuck(&log)).into_iter().flatten();
     let trace: Vec<String> = trace.filter(|line| !lines.contains(line)).collect();
     let lines = [lines, trace].concat();
-    if lines.is_empty() || !why.contains("no answer within") || !super::is_native_linux(host) {
+    if lines.is_empty() || !super::is_native_linux(host) {
         return None;
     }
-    let time = why.split("no answer within").last().unwrap_or_default();
+    // A recording may have the same of nvidia-smi.
+    let of_smi = || {
+        let words = [&["nvidia-smi"][..], &["nvidia-smi", "-L"]].into_iter().filter(|_| host.is_recorded());
+        words.filter_map(|words| host.command(words).err()).map(|why| why.0).collect()
+    };
+    let whys: Vec<String> = if why.contains(SILENT) { vec![why.to_owned()] } else { of_smi() };
+    let why = whys.iter().find(|why| why.contains(SILENT))?;
+    let has_lost_links = lines.iter().any(|line| line.contains(LINKS));
+    let time = why.split(SILENT).last().unwrap_or_default();
     let title = format!("the NVIDIA driver has not answered for{time}");
     let finding = Finding::new("gpu.driver-silent", title)
-        .because(match is_crashed {
-            true => "the driver's module crashed in the kernel, and every program that asks it waits for what it had locked, nvidia-smi too",
-            false => "a card or its firmware does not respond, and every program that asks the driver waits with it, nvidia-smi too",
+        .because(match (is_crashed, has_lost_links) {
+            (true, _) => "the driver's module crashed in the kernel, and every program that asks it waits for what it had locked, nvidia-smi too",
+            (false, true) => {
+                "the driver fails to bring up NVLink for a program that starts, as 570.133 does with B200 after about 66 days without a \
+                 restart, and every program that asks it waits, nvidia-smi too"
+            }
+            (false, false) => "a card or its firmware does not respond, and every program that asks the driver waits with it, nvidia-smi too",
         })
-        .remedy(
-            "restart the machine, with the power off for a minute if it does not shut down; processes that wait in the \
-             kernel cannot be ended",
-        );
+        .remedy(match has_lost_links && !is_crashed {
+            true => {
+                "restart the machine, and update the driver, or the same happens again after as long; processes that wait in the kernel \
+                 cannot be ended"
+            }
+            false => {
+                "restart the machine, with the power off for a minute if it does not shut down; processes that wait in the \
+                 kernel cannot be ended"
+            }
+        });
     Some(restart(host, lines.into_iter().fold(finding, Finding::seen)))
 }
 

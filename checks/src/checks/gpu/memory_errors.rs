@@ -81,13 +81,19 @@ fn memory_errors(host: &Host, gpu: &Gpu, xids: &[Xid]) -> Option<Finding> {
         Finding::new("gpu.memory-errors", title)
             .remedy("have the card replaced; until then, exclude it from --device")
     } else if is_true("remapped_rows_pending") {
-        let title = format!("{who}: faulty memory rows will be replaced at the next reset");
+        let title = match errors {
+            0 => format!("{who}: faulty memory rows will be replaced at the next reset"),
+            errors => format!(
+                "{who}: {} (ECC); faulty rows will be replaced at the next reset",
+                format::count(errors as usize, "uncorrectable memory error")
+            ),
+        };
         reset(
             Finding::new("gpu.memory-errors", title)
                 .remedy("stop the programs that use the card and reset it, or restart the machine"),
         )
     } else if errors > 0 {
-        let title = format!("{who}: {}", format::count(errors as usize, "uncorrectable memory error"));
+        let title = format!("{who}: {} (ECC)", format::count(errors as usize, "uncorrectable memory error"));
         reset(Finding::new("gpu.memory-errors", title))
     } else {
         return of_xids(&who, &logged).map(reset);

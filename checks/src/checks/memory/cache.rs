@@ -21,12 +21,17 @@ pub(super) static CHECK: Check = Check {
 fn run(host: &Host, intent: &Intent) -> Answer {
     let (Some("ram"), Some(word)) = (intent.cache.as_deref(), &intent.data) else { return Ok(Vec::new()) };
     let Described::Yaml(set) = host.data_set(word)? else { return Ok(Vec::new()) };
-    let images = set.images(host, "train")?.paths.len();
+    // Both are kept: those of training, and those of each validation.
+    let of_val = set.images(host, "val").map_or(0, |images| images.paths.len());
+    let images = set.images(host, "train")?.paths.len() + of_val;
     let pixels = intent.pixels() as f64;
     let need = (images as f64 * pixels * pixels * 3.0 * FILLED) as u64;
     let available = host.memory()?.available;
-    let limit =
-        host.cgroup_memory_limit().ok().flatten().map_or(available, |limit| limit.bytes.min(available));
+    let limit = host
+        .cgroup_memory_limit()
+        .ok()
+        .flatten()
+        .map_or(available, |limit| limit.bytes.saturating_sub(limit.used).min(available));
     if need <= limit {
         return Ok(Vec::new());
     }

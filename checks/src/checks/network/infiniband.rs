@@ -9,6 +9,7 @@ use crate::facts::{Family, Host, InfinibandPort, NvmlState, Place, Version};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::nccl_files;
+use crate::remedies::restart::restart;
 use crate::remedies::start_container::{Start, start_with};
 use crate::status::Status;
 
@@ -40,7 +41,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let mut ports = host.infiniband_ports();
     ports.retain(|port| !port.is_efa(host) && (list.is_empty() || takes(&list, port)));
     let Some(port) = ports.iter().find(|port| port.is_active() == Some(true)) else {
-        return Ok(subnet_manager(host, &ports).into_iter().collect());
+        return Ok(subnet_manager(host, &ports).or_else(|| without_link(host, &ports)).into_iter().collect());
     };
     let status = if is_meant(host, port, &list) { Status::Warning } else { Status::Info };
     let finding = if is_library_missing(host) {
@@ -300,6 +301,44 @@ fn without_gpudirect(host: &Host, port: &InfinibandPort) -> Option<Finding> {
 }
 
 /// A cable, but no subnet manager: until one runs in the network, ports of InfiniBand stay in the state INIT.
+/// No adapter of InfiniBand has a link. On a machine of its own, nobody may have connected it.
+fn without_link(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
+    let is_down = |port: &&InfinibandPort| {
+        port.layer.as_deref() == Some("InfiniBand")
+            && port.is_active() == Some(false)
+            && port.has_link == Some(false)
+    };
+    let port = ports.iter().find(is_down)?;
+    let state = port.state.as_deref().unwrap_or("DOWN");
+    let title = format!("{} has no link on this machine: its port {} is {state}", named(port), port.number);
+    let finding = Finding::new("network.infiniband-unusable", title).because(
+        "NCCL uses Ethernet on this machine, and InfiniBand on machines whose ports have a link: the connection between them then fails, \
+         and without any InfiniBand a run over several machines is many times slower",
+    );
+    let off = "export NCCL_IB_DISABLE=1  # on all machines of the run";
+    if host.job().is_some() {
+        // Its remedy names another node for the job.
+        return Some(
+            restart(host, finding)
+                .remedy(
+                    "run on other nodes, and tell the administrator of this one that its InfiniBand has no link (cable, switch port); or \
+                     turn InfiniBand off on all machines, which is slower",
+                )
+                .command(off),
+        );
+    }
+    let status = if host.batch_system().is_some() { Status::Warning } else { Status::Info };
+    Some(
+        finding
+            .status(status)
+            .remedy(
+                "check the cable and the port of the switch (`ibstat` shows the physical state); until then turn InfiniBand off on all \
+                 machines, which is slower; nothing if no machine of the run uses InfiniBand",
+            )
+            .command(off),
+    )
+}
+
 fn subnet_manager(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
     // The switches of these boards have such ports, which need none.
     let is_switch_board = host.nvml_state() == Ok(NvmlState::Ready)

@@ -40,6 +40,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         // The plan has fitted the workers to the cores already.
         return Ok(machine.and_then(|machine| starved(host, intent, usable, machine)).into_iter().collect());
     }
+    if let Some(finding) = machine.and_then(|machine| starved(host, intent, usable, machine)) {
+        return Ok(vec![finding]);
+    }
     let here = match machine {
         Some(machine) => format!(
             "but this process may use only {} of this machine's {machine}",

@@ -95,7 +95,9 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let has_distribution = distributions.iter().any(Distribution::is_usable);
     let mut findings = if inside { Vec::new() } else { start::setup_failed(host, &said, has_distribution) };
     let web = start::needs_web_download(host, &said);
-    let fit = |finding: Finding| from_web(start::with_store(host, in_machine(host, finding)), web);
+    let fit = |finding: Finding| {
+        from_web(start::failed_install(host, start::with_store(host, in_machine(host, finding))), web)
+    };
     match start::failed(host, &said).filter(|_| !inside) {
         // WSL starts, in another way than it is set to.
         Some(finding) if finding.status == Status::Info => findings.push(finding),

@@ -75,6 +75,29 @@ impl Disk {
     }
 }
 
+/// The number of Windows for a file system that does not take the file of a disk (STATUS_INVALID_PARAMETER).
+pub(super) const NO_FILE: &str = "0xd000000d";
+
+/// The disk of a new distribution could not be made in this folder.
+pub(super) fn not_made(host: &Host, folder: &str) -> Finding {
+    let kind = host.file_system(folder).ok().and_then(|disk| disk.kind);
+    let drive = folder.get(..2).unwrap_or(folder);
+    let title = match kind.filter(|kind| !kind.eq_ignore_ascii_case("NTFS")) {
+        Some(kind) => format!(
+            "WSL cannot create a distribution in {folder}: drive {drive} is formatted with {kind}, not NTFS"
+        ),
+        None => format!(
+            "WSL cannot create a distribution in {folder}: Windows creates no virtual disk on drive {drive}"
+        ),
+    };
+    Finding::new("wsl.disk-unusable", title)
+        .because("Windows keeps virtual disks on local NTFS or ReFS drives only, not on network shares, exFAT or FAT32")
+        .remedy(
+            "choose a folder on a local NTFS drive, such as C:, and run the command again; the file that you import is not at fault; \
+             or format the other drive with NTFS after you have copied its files elsewhere",
+        )
+}
+
 /// What is wrong with the disk.
 pub(super) fn finding(fault: Fault, disk: &Disk) -> Finding {
     let called = disk.called();

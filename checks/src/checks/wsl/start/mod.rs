@@ -13,7 +13,7 @@ mod windows;
 use std::time::Duration;
 
 pub(super) use said::Said;
-pub(super) use setup::with_store;
+pub(super) use setup::{failed_install, with_store};
 
 use super::SHUTDOWN;
 use crate::facts::{Host, Unknown};
@@ -73,7 +73,8 @@ pub(super) fn recorded(host: &Host) -> Vec<Said> {
         // An import or a change of the version starts the virtual machine, which then fails as for every start.
         let has_machine =
             exe_output::codes(&text).any(|code| code.to_ascii_lowercase().contains("/createvm/"));
-        let is_other = !has_machine && OTHER.iter().any(|option| said.has(option));
+        let is_of_drive = text.to_ascii_lowercase().contains(disk::NO_FILE);
+        let is_other = !has_machine && !is_of_drive && OTHER.iter().any(|option| said.has(option));
         (is_relevant && !is_other).then_some(said)
     });
     of_wsl.collect()
@@ -186,6 +187,9 @@ pub(super) fn needs_web_download(host: &Host, said: &[Said]) -> bool {
 fn finding(host: &Host, said: &Said, failure: &Failure<'_>) -> Finding {
     let disk = disk::Disk::of(host, said, failure);
     let finding = match failure.fault {
+        Fault::DiskUnsupported if said.folder().is_some() => {
+            disk::not_made(host, said.folder().unwrap_or_default())
+        }
         Fault::DiskMissing
         | Fault::DiskDamaged
         | Fault::DiskUnreadable

@@ -47,12 +47,27 @@ impl Said {
         matches!(words[..], [] | ["~"] | ["-d" | "--distribution", _] | ["-d" | "--distribution", _, "~"])
     }
 
+    /// The folder into which the command wants to put a new disk: `--import NAME FOLDER FILE`, `--location FOLDER`, `--move FOLDER`.
+    pub(super) fn folder(&self) -> Option<&str> {
+        const OPTIONS: [&str; 3] = ["--import", "--location", "--move"];
+        let mut words = self.words().skip_while(|word| !OPTIONS.contains(word));
+        words.find(|word| is_path(word)).map(|word| word.trim_matches(['"', '\'']))
+    }
+
     /// The distribution that the command names with `-d`.
     pub(super) fn distribution(&self) -> Option<&str> {
         let words: Vec<&str> = self.words().collect();
         let at = words.iter().position(|word| matches!(*word, "-d" | "--distribution"))?;
         words.get(at + 1).copied()
     }
+}
+
+/// `E:\wsl`, perhaps behind a quote.
+fn is_path(word: &str) -> bool {
+    let mut letters = word.trim_start_matches(['"', '\'']).chars();
+    letters.next().is_some_and(|letter| letter.is_ascii_alphabetic())
+        && letters.next() == Some(':')
+        && matches!(letters.next(), Some('\\' | '/'))
 }
 
 /// Whether an option ends there.
@@ -83,5 +98,18 @@ mod tests {
             Said::new("wsl -d Ubuntu", "").is_plain_start() && Said::new("ubuntu.exe ~", "").is_plain_start()
         );
         assert!(!Said::new("wsl --cd Q:", "").is_plain_start());
+    }
+
+    #[test]
+    fn the_folder_of_a_new_disk_is_found() {
+        for (command, folder) in [
+            (r"wsl.exe --import Ubuntu E:\wsl\Ubuntu D:\ubuntu.tar", Some(r"E:\wsl\Ubuntu")),
+            (r#"wsl --install Ubuntu --location "E:\wsl""#, Some(r"E:\wsl")),
+            (r"wsl --manage Ubuntu --move F:/wsl", Some("F:/wsl")),
+            (r"wsl --import Ubuntu wsl ubuntu.tar", None),
+            (r"wsl -d Ubuntu -- ls D:\wsl", None),
+        ] {
+            assert_eq!(Said::new(command, "").folder(), folder, "{command}");
+        }
     }
 }

@@ -146,6 +146,46 @@ pub(in crate::checks::wsl) fn with_store(host: &Host, mut finding: Finding) -> F
         .command("wsl.exe --install --no-distribution")
 }
 
+/// E_UNEXPECTED in some languages of Windows, and its number.
+const CATASTROPHIC: [&str; 8] = [
+    "catastrophic failure",
+    "schwerwiegender fehler",
+    "défaillance irrémédiable",
+    "error catastrófico",
+    "разрушительный сбой",
+    "灾难性故障",
+    "0x8000ffff",
+    "e_unexpected",
+];
+
+/// Another finding for a WSL that is not installed, if `wsl --install` was tried and fails for no reason of Windows.
+pub(in crate::checks::wsl) fn failed_install(host: &Host, finding: Finding) -> Finding {
+    let is_it = |text: &String| {
+        let text = text.to_lowercase();
+        CATASTROPHIC.iter().any(|words| text.contains(words))
+    };
+    if finding.id != "wsl.feature-off" || !host.recorded_texts("--install").iter().any(is_it) {
+        return finding;
+    }
+    let profile = host.windows_profile().ok().filter(|profile| profile.contains(' '));
+    let title = "WSL cannot be installed: `wsl --install` ends with \"Catastrophic failure\"";
+    let finding = Finding::new("wsl.damaged", title);
+    let finding = match profile {
+        Some(profile) => finding.seen(format!("the folder of the user: {profile}")).because(
+            "the name of this Windows user has a space, at which `wsl --install` of WSL 2.6.1 cuts off the path of the package that \
+             it has downloaded",
+        ),
+        None => finding.because("`wsl --install` could not run the installer that it has downloaded"),
+    };
+    finding
+        .remedy(format!(
+            "download the installer ({}) of https://github.com/microsoft/WSL/releases, run it as administrator, restart Windows, and \
+             install a distribution",
+            msi(host)
+        ))
+        .command("wsl.exe --install -d Ubuntu")
+}
+
 fn version(host: &Host) -> String {
     match host.wsl_versions() {
         Ok(Some(Some(versions))) => versions.wsl.0.map(|part| part.to_string()).join("."),
