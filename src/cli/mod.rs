@@ -36,9 +36,10 @@ use std::path::PathBuf;
 use clap::builder::ValueParser;
 use clap::{CommandFactory as _, Parser, Subcommand, ValueHint};
 use yolo_base::env::YOLO_OFFLINE;
+use yolo_base::exit;
 use yolo_plan::options::run_to_resume;
 
-use crate::in_wsl::Prompt;
+use crate::in_wsl::{self, Prompt};
 use styles::STYLES;
 
 /// Train YOLOv5 object detectors, starting from a bare machine.
@@ -90,7 +91,12 @@ fn parse_from<T: clap::FromArgMatches + clap::CommandFactory>(
 
 /// The options of a planned run, which follow `--` in other commands. Invalid ones end the program with clap's message.
 pub(crate) fn planned(arguments: &[String]) -> PlannedTrain {
-    parse_from(arguments, Prompt::of_this_process()).unwrap_or_else(|error| error.exit())
+    parse_from(arguments, Prompt::of_this_process()).unwrap_or_else(|error| {
+        // If nobody reads the message, the status still tells.
+        let _ = error.print();
+        let status = u8::try_from(error.exit_code()).unwrap_or(exit::FAILURE);
+        std::process::exit(in_wsl::exit_status(status).into())
+    })
 }
 
 /// The command, whose arguments that are paths, by their type or their hint, may be those of Windows.

@@ -89,7 +89,11 @@ fn run_where_it_belongs(
         }
         _ => {}
     }
-    dispatch(cli, &|| in_windows.then(|| in_windows::asked_by_doctor(cli)).flatten(), printer)
+    let status = dispatch(cli, &|| in_windows.then(|| in_windows::asked_by_doctor(cli)).flatten(), printer)?;
+    if in_windows && matches!(&cli.command, Command::Undo(args) if args.which.is_empty()) {
+        printer.say("what yolo has changed inside WSL: `yolo undo --distribution <name>`");
+    }
+    Ok(status)
 }
 
 /// Runs one command and returns its exit status. `wsl` is for the doctor in Windows.

@@ -40,12 +40,18 @@ impl Inside {
         };
         let distribution = Some(wsl.distribution().to_owned());
         let answer = match wsl.output(&arguments(args)) {
-            Ok((exit::SUCCESS | exit::FAILURE, output)) => serde_json::from_slice(&output.stdout)
-                .map_err(|error| (format!("its answer is not a report: {error}"), None)),
-            Ok((_, output)) => {
-                let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-                Err((format!("it could not check: {said}"), None))
-            }
+            Ok((status, output)) => match serde_json::from_slice(&output.stdout) {
+                Ok(report) if matches!(status, exit::SUCCESS | exit::FAILURE) => Ok(report),
+                _ => match wsl.why_not(&output) {
+                    error @ InWslError::OtherVersion { .. } => return refused(&error, distribution),
+                    _ => {
+                        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                        let said =
+                            if said.is_empty() { "its answer is not a report".to_owned() } else { said };
+                        Err((format!("it could not check: {said}"), None))
+                    }
+                },
+            },
             Err(error) => return refused(&error, distribution),
         };
         Self { distribution, answer, said: None }

@@ -117,7 +117,9 @@ fn length(text: &str, roots: &[String], named: &[String], exists: &dyn Fn(&str) 
         return Some(length);
     }
     let root = roots.iter().filter(below).map(String::len).max()?;
-    let line = &text[..text.find(['\n', '`', '"', '\'', '\u{1b}']).unwrap_or(text.len())];
+    // The root itself may have such letters: a user's name with an apostrophe.
+    let end = text[root..].find(['\n', '`', '"', '\'', '\u{1b}']).map_or(text.len(), |at| root + at);
+    let line = &text[..end];
     let end_of_word = |from: usize| {
         let end = line[from..].find(|c: char| c.is_whitespace()).map_or(line.len(), |at| from + at);
         from + line[from..end].trim_end_matches([',', ';', ':', '.', ')', ']']).len()
@@ -155,6 +157,19 @@ mod tests {
 
     fn written(text: &str) -> String {
         written_with(text, ' ')
+    }
+
+    #[test]
+    fn a_folder_with_an_apostrophe_is_written_whole() {
+        let told = |name: &str| (name == "YOLO_DRIVE_C").then(|| "/mnt/c".to_owned());
+        let drives = Drives::found(told, "", Some("Ubuntu".to_owned()));
+        let root = "/mnt/c/Users/O'Brien/my work".to_owned();
+        let exp = format!("{root}/runs/exp");
+        let written = |text: &str| {
+            rewritten(text, std::slice::from_ref(&root), &[], &drives, &|path| path == exp, ' ').into_owned()
+        };
+        assert_eq!(written(&format!("saved in {exp}")), r"saved in C:\Users\O'Brien\my work\runs\exp");
+        assert_eq!(written(&format!("{root} is full")), r"C:\Users\O'Brien\my work is full");
     }
 
     fn written_with(text: &str, space: char) -> String {

@@ -93,6 +93,11 @@ impl Wsl {
         }
     }
 
+    /// Why the program gave this answer, which is not what was asked for: it is another version, if nothing else is known.
+    pub(crate) fn why_not(&self, answer: &Output) -> InWslError {
+        self.why(answer.status, false)
+    }
+
     fn command(&self, arguments: &[OsString]) -> Command {
         let mut command = self.exe.command(&["-d", &self.distribution, "--exec", PROGRAM]);
         // The working folder is inherited: WSL translates it, also where `wsl.exe` has no `--cd` yet.

@@ -93,8 +93,8 @@ pub(super) const ROWS: &[Entry] = &[
                 memory is short for some seconds; a run that it ends leaves no message",
         remedy: Some(
             "train with fewer --workers, without `--cache ram` or with a smaller --batch; or start the run in a \
-             group of its own that systemd-oomd leaves alone: `systemd-run --user --scope -p \
-             ManagedOOMMemoryPressure=auto yolo train …`",
+             group of its own that systemd-oomd spares: `systemd-run --user --scope -p \
+             ManagedOOMPreference=omit yolo train …`",
         ),
         fix: None,
         detects: &[],

@@ -28,6 +28,7 @@ use crate::intent::Intent;
 use crate::remedies::fit::fit;
 use crate::remedies::user_shell::translate;
 use crate::remedies::variables_file::only_if_sourced;
+use crate::status::Status;
 
 pub use check::{Answer, Check};
 pub(crate) use cores::cores;
@@ -83,11 +84,18 @@ pub fn findings(verdicts: Vec<Verdict>) -> Vec<Finding> {
 /// Runs the selected checks on a host.
 pub fn run_checks(host: &Host, intent: &Intent, wanted: impl Fn(&Check) -> bool) -> Vec<Verdict> {
     // Where libtorch cannot run, nothing is said that rests on it or on a driver, but why it cannot is.
-    let is_moot = |check: &Check| {
-        let areas = [gpu::CHECKS, libraries::CHECKS, container::CHECKS];
-        let of_area = areas.iter().any(|area| area.iter().any(|one| one.question == check.question));
-        of_area && !check.reports.contains(&"libraries.musl")
+    let is_in = |areas: &[&[&Check]], check: &Check| {
+        areas.iter().any(|area| area.iter().any(|one| one.question == check.question))
     };
+    let says_why = |check: &Check| {
+        check.reports.contains(&"system.unsupported") || check.reports.contains(&"libraries.musl")
+    };
+    let is_moot = |check: &Check| {
+        is_in(&[gpu::CHECKS, libraries::CHECKS, container::CHECKS], check) && !says_why(check)
+    };
+    // WSL 1 can be converted; what is wrong with it is worth a word then.
+    let is_wsl = host.wsl().is_ok_and(|wsl| wsl.is_some());
+    let may_warn = |check: &Check| says_why(check) || is_wsl && is_in(&[wsl::CHECKS], check);
     let can_train = host.can_train();
     let checks: Vec<&'static Check> =
         all().filter(|check| wanted(check) && (can_train || !is_moot(check))).collect();
@@ -99,7 +107,11 @@ pub fn run_checks(host: &Host, intent: &Intent, wanted: impl Fn(&Check) -> bool)
             checks.get(place).map(|check| (place, *check))
         } {
             let began = Instant::now();
-            let findings = ask(check, host, intent);
+            let mut findings = ask(check, host, intent);
+            // Memory, disks and variables are fine or not for a run, which cannot be.
+            if !can_train && !may_warn(check) {
+                findings.retain(|finding| matches!(finding.status, Status::Ok | Status::Skipped));
+            }
             let verdict = Verdict { check, findings, took: began.elapsed() };
             verdicts.lock().unwrap_or_else(PoisonError::into_inner).push((place, verdict));
         }

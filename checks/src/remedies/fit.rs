@@ -102,7 +102,7 @@ pub(crate) fn fit(host: &Host, mut finding: Finding) -> Finding {
             if !has_parts && !is_said && !has_own_command(remedy) {
                 remedy.text = format!("{}: {}", others.asked(), remedy.text);
             }
-            for command in remedy.commands.iter_mut().filter(|command| command.contains(SUDO)) {
+            for command in remedy.commands.iter_mut().filter(|command| needs_rights(command)) {
                 place(command, "  # on the node");
             }
         }
@@ -171,7 +171,7 @@ pub(crate) fn is_of_service(host: &Host) -> bool {
 }
 
 fn is_for_others(remedy: &Remedy) -> bool {
-    remedy.commands.iter().any(|command| command.contains(SUDO)) || concerns_machine(remedy)
+    remedy.commands.iter().any(|command| needs_rights(command)) || concerns_machine(remedy)
 }
 
 /// Whether a remedy is as a whole advice about the machine itself, and does not say to whom. One with a command of the
@@ -187,9 +187,14 @@ fn has_own_command(remedy: &Remedy) -> bool {
     remedy.commands.iter().any(|command| OF_RUN.iter().any(|start| command.starts_with(start)))
 }
 
+/// Whether a command is for an administrator.
+fn needs_rights(command: &str) -> bool {
+    command.contains(SUDO) || command.contains("sudoedit ")
+}
+
 /// Whether a command changes the machine and not only files of this system.
 fn is_of_machine(command: &str) -> bool {
-    command.contains(SUDO)
+    needs_rights(command)
         && !OF_FILES.iter().any(|start| command.starts_with(start))
         && !OF_LIBRARIES.iter().any(|name| command.contains(name))
 }

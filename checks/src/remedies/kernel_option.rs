@@ -36,7 +36,9 @@ fn change(host: &Host, finding: Finding, of_grubby: &str, of_ostree: &str, optio
         Some(Family::NixOs) => vec!["sudo nixos-rebuild boot".to_owned()],
         _ => Vec::new(),
     };
-    restart(host, commands.into_iter().fold(finding, Finding::command))
+    let finding = commands.into_iter().fold(finding, Finding::command);
+    // Elsewhere, whoever administers the machine restarts it: the words of the remedy say what to change before.
+    if host.is_own_machine() { restart(host, finding) } else { finding }
 }
 
 /// Where the options are, as a phrase in brackets.

@@ -102,12 +102,13 @@ pub(crate) fn copy_to_linux(
         && manifest.splits == source.splits
         && manifest.names == data.names
         && yaml.is_file()
+        && is_whole(&target, manifest)?
     {
         return Ok(LinuxCopy { yaml, files: source.files.len(), copied: 0, bytes: 0 });
     }
     let staging = Staging::open(&lock, &name)?;
     let journal = staging.parts().join(JOURNAL);
-    let done = read_journal(&journal);
+    let done = sound(read_journal(&journal), staging.path())?;
     let old = before
         .filter(|manifest| manifest.source == source.folder)
         .map(|manifest| manifest.files)
@@ -229,6 +230,35 @@ fn size(path: &Path) -> Option<u64> {
     path.metadata().ok().map(|data| data.len())
 }
 
+/// Whether all files of a copy are still there, and as long as they were.
+fn is_whole(target: &Path, manifest: &Manifest) -> Result<bool, SetupError> {
+    let files: Vec<_> = manifest.files.iter().collect();
+    let is_there = |(file, stamp): &(&String, &Stamp)| size(&target.join(file)) == Some(stamp.size);
+    Ok(pool()?.install(|| files.par_iter().all(is_there)))
+}
+
+/// The files of an unfinished copy that have what was written to them: a machine that lost its power may have kept their
+/// names and lengths only.
+fn sound(journal: BTreeMap<String, Stamp>, folder: &Path) -> Result<BTreeMap<String, Stamp>, SetupError> {
+    let is_sound = |(file, stamp): &(String, Stamp)| {
+        let path = folder.join(file);
+        size(&path) == Some(stamp.size) && hash_of(&path).is_ok_and(|hash| hash == stamp.sha256)
+    };
+    Ok(pool()?.install(|| journal.into_par_iter().filter(is_sound).collect()))
+}
+
+/// The hash of a file, in hexadecimal digits.
+fn hash_of(path: &Path) -> std::io::Result<String> {
+    let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 18]);
+    let mut file = std::fs::File::open(path)?;
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hex::encode(hash.finish())),
+            count => hash.update(&buffer[..count]),
+        }
+    }
+}
+
 /// The same file at another place.
 fn link(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(to.parent().unwrap_or(to))?;
@@ -283,19 +313,11 @@ fn copy_one(from: &Path, to: &Path, state: State, mut moved: impl FnMut(u64)) ->
         moved(count as u64);
     }
     drop(output);
-    let expected = hash.finish();
-    let mut hash = Sha256::new();
-    let mut copy = std::fs::File::open(to).map_err(SetupError::file("open", to))?;
-    loop {
-        match copy.read(&mut buffer).map_err(SetupError::file("read", to))? {
-            0 => break,
-            count => hash.update(&buffer[..count]),
-        }
-    }
-    if hash.finish() != expected || length != state.size {
+    let expected = hex::encode(hash.finish());
+    if hash_of(to).map_err(SetupError::file("read", to))? != expected || length != state.size {
         return Err(DataSetError::BadCopy { from: from.to_owned(), to: to.to_owned() }.into());
     }
-    Ok(hex::encode(expected))
+    Ok(expected)
 }
 
 fn read_manifest(target: &Path) -> Option<Manifest> {
@@ -382,12 +404,28 @@ mod tests {
     }
 
     #[test]
+    fn files_that_a_copy_has_lost_are_copied_again() {
+        let root = tempfile::tempdir().unwrap();
+        let dirs = YoloDirs::under(&root.path().join("home"));
+        let yaml = data_set(root.path());
+        let copy = || copy_to_linux(&load(&yaml, &dirs), &dirs, &Silent).unwrap();
+        let first = copy();
+        let folder = first.yaml.parent().unwrap();
+        std::fs::remove_file(folder.join("labels/val/3.txt")).unwrap();
+        std::fs::write(folder.join("images/train/2.png"), "").unwrap();
+        assert_eq!(copy().copied, 2);
+        assert_eq!(std::fs::read_to_string(folder.join("images/train/2.png")).unwrap(), "two");
+        assert!(folder.join("labels/val/3.txt").exists());
+        assert_eq!(copy().copied, 0);
+    }
+
+    #[test]
     fn an_unfinished_copy_is_continued() {
         let root = tempfile::tempdir().unwrap();
         let dirs = YoloDirs::under(&root.path().join("home"));
         let yaml = data_set(root.path());
         let data = load(&yaml, &dirs);
-        // Interrupted after two files, with a broken line and half a file.
+        // Interrupted after three files, with a broken line.
         let complete = copy_to_linux(&data, &dirs, &Silent).unwrap();
         let folder = complete.yaml.parent().unwrap().to_owned();
         let manifest = read_manifest(&folder).unwrap();
@@ -395,8 +433,14 @@ mod tests {
         let lock = FolderLock::acquire(&dirs.data_sets(), &Silent).unwrap();
         let staging = Staging::open(&lock, folder.file_name().unwrap().to_str().unwrap()).unwrap();
         let mut journal = String::new();
-        for (file, stamp) in manifest.files.iter().take(2) {
-            link(&root.path().join("a set").join(file), &staging.path().join(file)).unwrap();
+        for (number, (file, stamp)) in manifest.files.iter().take(3).enumerate() {
+            let copy = staging.path().join(file);
+            link(&root.path().join("a set").join(file), &copy).unwrap();
+            // What was in the third never reached the disk.
+            if number == 2 {
+                std::fs::remove_file(&copy).unwrap();
+                std::fs::write(&copy, vec![0; stamp.size as usize]).unwrap();
+            }
             journal += &serde_json::to_string(&Line { file: file.clone(), stamp: stamp.clone() }).unwrap();
             journal += "\n";
         }

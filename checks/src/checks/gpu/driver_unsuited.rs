@@ -19,6 +19,20 @@ use crate::status::Status;
 
 /// The reason, if the log has one. The driver wraps its messages over several lines.
 pub(super) fn find(host: &Host) -> Option<Finding> {
+    let finding = found(host)?;
+    let is_of_others =
+        !host.is_own_machine() && super::is_native_linux(host) && finding.id == "gpu.driver-unsuited";
+    let text = finding.remedy.as_ref().map(|remedy| remedy.text.clone()).filter(|_| is_of_others);
+    // The driver is the machine's, and so is its restart.
+    Some(match text {
+        Some(text) if !text.starts_with("train ") => finding
+            .remedy("train on another GPU or on the CPU until the driver fits the card")
+            .machine_remedy(text),
+        _ => finding,
+    })
+}
+
+fn found(host: &Host) -> Option<Finding> {
     let lines = host.kernel_lines(&["NVRM"]);
     let said = lines.iter().flat_map(|line| line.split_once("NVRM:")).map(|(_, words)| words.trim());
     let said = said.collect::<Vec<_>>().join(" ");

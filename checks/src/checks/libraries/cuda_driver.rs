@@ -10,6 +10,7 @@ use crate::facts::{Gpu, Host, NvmlState, Variant, Version};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::libtorch_builds::{self, Serves, least_driver};
+use crate::remedies::generation::{Generation, newest};
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
@@ -95,12 +96,21 @@ fn without_libtorch(host: &Host, driver: &Version) -> Answer {
     Ok(vec![too_old(host, driver, title)])
 }
 
+/// Whether the driver is older than the card: Blackwell needs branch 570.
+fn is_unsuited(host: &Host, driver: &Version) -> bool {
+    newest(host) == Some(Generation::Blackwell) && driver.major() < FIRST_FOR_BLACKWELL
+}
+
+/// The first branch that knows these cards.
+const FIRST_FOR_BLACKWELL: u32 = 570;
+
 /// A newer driver, or an older libtorch that runs on this driver and supports the cards.
 fn too_old(host: &Host, driver: &Version, title: String) -> Finding {
     let finding = Finding::new("libraries.driver-too-old", title).status(Status::Error);
     let cards: Vec<_> =
         host.gpus().unwrap_or_default().iter().filter_map(|gpu| gpu.capability().ok()).collect();
-    let other = libtorch_builds::best_for(&cards, driver.major());
+    // No older build helps a card that this driver does not run.
+    let other = libtorch_builds::best_for(&cards, driver.major()).filter(|_| !is_unsuited(host, driver));
     let (update, commands) = super::newer_driver(host);
     match other {
         Some(build) => super::install(

@@ -4,7 +4,7 @@
 use yolo_base::format;
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, MemoryLimit};
+use crate::facts::{Host, Job, MemoryLimit};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::memory_estimate;
@@ -44,9 +44,25 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         .filter(|limit| last.is_of_group && host.cgroup_kills(limit) > 0);
     Ok(vec![match limit {
         Some(limit) => with_more(host, intent, finding.seen(limit.file.clone()), &limit),
+        None if last.is_of_group => of_group(host, finding),
         None => finding,
     }])
 }
+
+/// The limit of a group of programs was the reason, whose present state is unknown: perhaps that of an earlier job.
+fn of_group(host: &Host, finding: Finding) -> Finding {
+    let first = words(host);
+    let finding = finding.because(GROUP_FULL).remedy(format!(
+        "{first}train with fewer --workers, without `--cache ram`, and with a smaller --batch or --imgsz"
+    ));
+    match host.job() {
+        Some(Job::Slurm) => finding.command("sbatch --mem=<more>G …"),
+        _ => finding,
+    }
+}
+
+const GROUP_FULL: &str = "the memory that the control group of this container or job allows ran out, although the machine may have \
+                          more; the run itself only reports that a rank disappeared, or \"Killed\"";
 
 /// Whether a program of this name may be a run, or what a run was started in. The kernel keeps 15 letters.
 pub(super) fn is_of_a_run(name: &str) -> bool {
@@ -133,9 +149,7 @@ fn with_more(host: &Host, intent: &Intent, finding: Finding, limit: &MemoryLimit
         Some(raised) => (raised, words(host)),
         None => (finding, ""),
     };
-    let cause = "the memory that the control group of this container or job allows ran out, although the machine may have \
-                 more; the run itself only reports that a rank disappeared, or \"Killed\"";
-    finding.because(cause).remedy(format!(
+    finding.because(GROUP_FULL).remedy(format!(
         "{first}train with fewer --workers, without `--cache ram`, and with a smaller --batch or --imgsz"
     ))
 }

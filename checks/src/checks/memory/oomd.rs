@@ -47,7 +47,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
         .unwrap_or("a group of programs");
     let title = format!("systemd-oomd killed {what} because of memory pressure, with all that ran in it");
     let finding = Finding::new("memory.oomd", title).seen((*last).to_owned());
-    let is_container = last.contains("docker-") || last.contains("libpod-");
+    // A scope of its own would take a run out of its job, with the job's limits and devices.
+    let is_container = last.contains("docker-") || last.contains("libpod-") || host.job().is_some();
     Ok(vec![if is_container {
         finding.remedy(
             "train with fewer --workers, without `--cache ram` or with a smaller --batch, or give the machine more memory or swap",

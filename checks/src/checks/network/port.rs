@@ -83,7 +83,10 @@ fn taken(host: &Host, intent: &Intent, port: u16) -> Result<Option<Finding>, cra
         // Another port always helps; whether the process is still needed is for its owner to say.
         Some(owner @ Listener { pid: Some(pid), .. }) if is_ours(host, owner) => finding
             .remedy(format!("use another port{other}; or stop that process if it is not needed"))
-            .command(format!("ps -o pid,ppid,etime,args -p {pid}")),
+            .command(match host.is_windows() {
+                Ok(true) => format!("Get-Process -Id {pid}"),
+                _ => format!("ps -o pid,ppid,etime,args -p {pid}"),
+            }),
         _ => finding
             .remedy(format!("use another port{other}"))
             .machine_remedy("find the process that has it, and stop it if nobody needs it")

@@ -5,10 +5,12 @@
 use std::collections::BTreeMap;
 
 use crate::checks::{Answer, Check};
+use crate::facts::view::data_set::Described;
 use crate::facts::{FileSystem, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Does the run avoid files on Windows drives?",
@@ -16,6 +18,9 @@ pub(super) static CHECK: Check = Check {
     preflight: true,
     run,
 };
+
+/// What the results of runs are called.
+const RUNS: &str = "the folder of runs";
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let windows = host.is_windows()?;
@@ -28,13 +33,16 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let absolute = path.starts_with('/') || path.contains(":\\") || working.is_empty();
         if absolute { path.to_owned() } else { format!("{}/{path}", working.trim_end_matches('/')) }
     };
-    let data = intent.data.as_deref().filter(|name| name.contains(['/', '\\', '.'])).map(whole);
+    let yaml = intent.data.as_deref().filter(|name| name.contains(['/', '\\', '.'])).map(whole);
+    // What is read again and again are the images, wherever the file is that describes them.
+    let is_there = |path: &str| host.file_system(path).is_ok_and(|system| system.is_windows_drive());
+    let data = yaml.as_ref().map(|yaml| {
+        let elsewhere = images(host, yaml).filter(|images| !windows && is_there(images) != is_there(yaml));
+        elsewhere.unwrap_or_else(|| yaml.clone())
+    });
     let runs = intent.project.as_deref().map(whole).or(places.working);
-    let folders = [
-        ("the data set", data.clone()),
-        ("the folder of runs", runs),
-        ("libtorch and yolo's data sets", places.data),
-    ];
+    let folders =
+        [("the data set", data.clone()), (RUNS, runs), ("libtorch and yolo's data sets", places.data)];
     let mut slow = Vec::new();
     let mut unknown = None;
     let mut known = false;
@@ -74,8 +82,21 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                     "let yolo copy it to the Linux file system once: --data-to-linux checks what it has copied, continues \
                      after an interruption, and later copies only what has changed",
                 )
-                .command(format!("yolo train --data {} --data-to-linux", quote(path))),
-            false => finding.command(format!("cp -r {} ~/", quote(folder_of(path)))),
+                .command(format!(
+                    "yolo train --data {} --data-to-linux",
+                    quote(yaml.as_deref().unwrap_or(path))
+                )),
+            // A few large files of results are no trouble, and nobody wants a copy of a whole folder.
+            false if *what == RUNS => {
+                let finding = if intent.data.is_some() { finding.status(Status::Info) } else { finding };
+                finding.remedy(
+                    "nothing, if you want the results there; data sets belong on the Linux file system, to which yolo copies them once \
+                     with --data-to-linux; to keep results in Linux too, name a folder with `--project ~/runs`",
+                )
+            }
+            false => finding.remedy(
+                "set YOLO_HOME to a folder of the Linux file system, or unset it: yolo then installs there what it needs",
+            ),
         });
         // A drive that fails has other problems than its permissions.
         let fails = |path: &str| {
@@ -85,13 +106,21 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             findings.extend(permissions(host, system, path));
         }
     }
-    if let Some(data) = data.filter(|data| windows || slow.iter().any(|(_, path, _)| path == data)) {
-        findings.extend(case_clash(host, &data));
+    let is_slow = data.is_some_and(|data| slow.iter().any(|(_, path, _)| *path == data));
+    if let Some(yaml) = yaml.filter(|_| windows || is_slow) {
+        findings.extend(case_clash(host, &yaml));
     }
     Ok(findings)
 }
 
-/// A YAML file is copied with the folder it describes.
+/// The folder or list of the images of training that a YAML file names, if it is known.
+fn images(host: &Host, yaml: &str) -> Option<String> {
+    let Ok(Described::Yaml(set)) = host.data_set(yaml) else { return None };
+    let entry = set.entries("train").into_iter().next()?;
+    set.place(host, &entry).ok().flatten()
+}
+
+/// The folder of a YAML file.
 fn folder_of(path: &str) -> &str {
     match path.rsplit_once('/') {
         Some((folder, file)) if file.contains(".y") && !folder.is_empty() => folder,
