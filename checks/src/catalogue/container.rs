@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "a CDI specification lists files of the driver by their paths and device files by their numbers; after \
                 an update of the driver, containers do not start, or CUDA fails in them with `CUDA unknown error`, \
                 while nvidia-smi works",
-        remedy: Some("write the specification again on the host, and start the container anew"),
+        remedy: Some("write the specification again on the host, and restart the container"),
         fix: None,
         detects: &["cdi-spec-stale", "docker-cuinit-unknown"],
     },
@@ -74,8 +74,7 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "Windows drivers from 555 on need libnvdxgdmal in the container too; without it CUDA fails with error \
                 500, `named symbol not found`, while nvidia-smi works",
         remedy: Some(
-            "update Docker Desktop to 4.31 or later, or the container toolkit in WSL to 1.14.4 or later, and start \
-             the container anew",
+            "update Docker Desktop to 4.31 or later, or the container toolkit in WSL to 1.14.4 or later, and restart the container",
         ),
         fix: None,
         detects: &["docker-wsl-dxgdmal-missing"],

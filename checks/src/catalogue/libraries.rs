@@ -130,7 +130,10 @@ pub(super) const ROWS: &[Entry] = &[
         title: "The loader finds an NCCL that does not suit libtorch",
         cause: "libtorch needs the NCCL version that it was built with, or a newer one; with an older one it fails \
                 with \"undefined symbol: nccl…\"",
-        remedy: Some("remove that library's folder from LD_LIBRARY_PATH, or unset the variable"),
+        remedy: Some(
+            "remove that library's folder from LD_LIBRARY_PATH, or unset the variable, also where a profile such as ~/.bashrc \
+             sets it",
+        ),
         fix: None,
         detects: &["nccl-ldpath-conflict", "nccl-225-rtx50", "nccl-231-destroy-after-abort"],
     },
@@ -167,7 +170,10 @@ pub(super) const ROWS: &[Entry] = &[
         title: "The loader finds a cuDNN other than libtorch's own",
         cause: "cuDNN consists of several libraries that must have the same version; otherwise it fails \
                 with \"Could not load library libcudnn…\" or CUDNN_STATUS_…",
-        remedy: Some("remove that library's folder from LD_LIBRARY_PATH, or unset the variable"),
+        remedy: Some(
+            "remove that library's folder from LD_LIBRARY_PATH, or unset the variable, also where a profile such as ~/.bashrc \
+             sets it",
+        ),
         fix: None,
         detects: &["cudnn-ldpath-conflict"],
     },
@@ -178,7 +184,10 @@ pub(super) const ROWS: &[Entry] = &[
         title: "The loader finds an older CUDA library than libtorch's own",
         cause: "libraries of CUDA call functions of each other that an older release lacks; libtorch then does not load, \
                 with \"undefined symbol: __nvJitLink…\" or \"cublasLt…\", or stops with CUBLAS_STATUS_INVALID_VALUE",
-        remedy: Some("remove that library's folder from LD_LIBRARY_PATH, or unset the variable"),
+        remedy: Some(
+            "remove that library's folder from LD_LIBRARY_PATH, or unset the variable, also where a profile such as ~/.bashrc \
+             sets it",
+        ),
         fix: None,
         detects: &[],
     },

@@ -248,7 +248,8 @@ pub(super) const ROWS: &[Entry] = &[
         remedy: Some(
             "start all pods of the run without the proxy: set this in the template of each kind of pod (of a PyTorchJob in those of \
              Master and Worker), or exclude all ports (for Istio the annotations \
-             traffic.sidecar.istio.io/excludeInboundPorts and excludeOutboundPorts); if the policy of the namespace forbids that, ask \
+             traffic.sidecar.istio.io/excludeInboundPorts and excludeOutboundPorts, for Linkerd \
+             config.linkerd.io/skip-inbound-ports and skip-outbound-ports); if the policy of the namespace forbids that, ask \
              the administrator of the cluster",
         ),
         fix: None,

@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Windows,
         status: Status::Info,
         title: "A run on Windows asks for NCCL",
-        cause: "libtorch for Windows is built without NCCL, so that programs of Windows fail with `Distributed package \
+        cause: "libtorch for Windows is built without NCCL, so programs of Windows fail with `Distributed package \
                 doesn't have NCCL built in`; `yolo train` trains inside WSL 2, where NCCL works",
         remedy: Some("set up WSL, then run `yolo train` with the same options"),
         fix: None,

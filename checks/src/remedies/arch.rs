@@ -9,7 +9,7 @@ use crate::finding::Finding;
 /// The package of a kernel: the system says it, and otherwise it follows from the release: `6.12.9-1-lts` is of
 /// `linux-lts`, `6.13.1-zen1-1-zen` of `linux-zen`, `6.13.1-arch1-1` of `linux`, `6.17.8-2-cachyos-lts` of
 /// `linux-cachyos-lts`, and `6.12.48-1-MANJARO` of `linux612`.
-pub(super) fn package(host: &Host, kernel: &str) -> String {
+pub(crate) fn package(host: &Host, kernel: &str) -> String {
     let named = host.text(&format!("/usr/lib/modules/{kernel}/pkgbase")).ok().flatten();
     if let Some(name) = named.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) {
         return name;

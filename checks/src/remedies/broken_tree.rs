@@ -1,6 +1,7 @@
 //! A folder of dkms that lost the source of an old driver. dkms stops at it, and builds nothing for new kernels.
 
 use super::install_driver::install;
+use super::restart::restart;
 use crate::facts::Host;
 use crate::finding::Finding;
 
@@ -15,12 +16,15 @@ pub(super) fn repair(host: &Host, finding: Finding) -> Option<Finding> {
             "dkms has a folder of {version} without its source, and stops there before it builds the driver"
         ))
         .remedy(match others.is_empty() {
-            true => "remove that folder, and install the driver again, which builds its module",
+            true => "remove that folder, install the driver again, build its module, and restart",
             false => "remove that folder, then build and load the module",
         })
         .command(format!("sudo rm -r /var/lib/dkms/{version}"));
     Some(match others.is_empty() {
-        true => install(host).into_iter().fold(finding, Finding::command),
+        true => {
+            let finding = install(host).into_iter().fold(finding, Finding::command);
+            restart(host, finding.command("sudo dkms autoinstall"))
+        }
         false => finding.command("sudo dkms autoinstall").command("sudo modprobe nvidia"),
     })
 }

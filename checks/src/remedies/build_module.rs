@@ -70,7 +70,7 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
         Origin::Akmods => vec![
             format!("sudo dnf install {}", devel_package(host, kernel, kernel)),
             format!("sudo akmods --force --kernels {kernel}"),
-            "sudo modprobe nvidia".to_owned(),
+            LOAD.to_owned(),
         ],
         Origin::UbuntuPackage => {
             let name = flavor_of_ubuntu(host, kernel);
@@ -79,15 +79,14 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
             let line = kernel.rsplit('-').next().filter(|line| CLOUDS.contains(line)).map(package);
             let packages: Vec<String> = [package(kernel)].into_iter().chain(line).collect();
             return finding
+                .because("Ubuntu has the module in a package for each kernel, and the one for this kernel is not installed")
                 .remedy("install the package that has the module for this kernel, and load it; nothing has to be built")
                 .command(format!("sudo apt install {}", packages.join(" ")))
-                .command("sudo modprobe nvidia");
+                .command(LOAD);
         }
-        Origin::SusePackage => upgrade::packages(host)
-            .into_iter()
-            .map(ToOwned::to_owned)
-            .chain(["sudo modprobe nvidia".to_owned()])
-            .collect(),
+        Origin::SusePackage => {
+            upgrade::packages(host).into_iter().map(ToOwned::to_owned).chain([LOAD.to_owned()]).collect()
+        }
         Origin::ArchPackage => {
             return super::restart::restart(
                 host,
@@ -98,13 +97,15 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
         }
         Origin::ArchOtherKernel => return arch::for_this_kernel(host, finding, kernel),
         Origin::Installer => {
-            return headers.into_iter().fold(
-                finding.remedy(
-                    "run NVIDIA's installer again, with --dkms so that it follows the next kernel; or \
-                     remove it with `sudo nvidia-uninstall` and install your distribution's packages",
-                ),
-                Finding::command,
+            let version =
+                host.library("libnvidia-ml.so.1").ok().and_then(|found| found.into_iter().next()?.version);
+            let file = format!("NVIDIA-Linux-x86_64-{}.run", version.as_deref().unwrap_or("<version>"));
+            let finding = finding.remedy(
+                "install the headers of the running kernel, run NVIDIA's installer again, with --dkms so that it follows the next \
+                 kernel, and restart; or remove it with `sudo nvidia-uninstall` and install your distribution's packages",
             );
+            let finding = headers.into_iter().fold(finding, Finding::command);
+            return super::restart::restart(host, finding.command(format!("sudo sh {file} --dkms")));
         }
         Origin::Precompiled => return precompiled::start_other(host, finding, kernel),
         // The upgrade may replace the kernel that runs, for which nothing can be built then.
@@ -122,17 +123,31 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
                 "install the headers of the running kernel, then build and load the module; if the archive no longer has them, \
                  install the newest kernel with its headers (`sudo apt install {image} {line}`) and restart"
             ));
-            return headers
-                .into_iter()
-                .chain(["sudo dkms autoinstall".to_owned(), "sudo modprobe nvidia".to_owned()])
-                .fold(finding, Finding::command);
+            let commands = headers.into_iter().chain(["sudo dkms autoinstall".to_owned(), LOAD.to_owned()]);
+            return load(host, finding, commands.collect());
         }
-        Origin::Dkms => headers
-            .into_iter()
-            .chain(["sudo dkms autoinstall".to_owned(), "sudo modprobe nvidia".to_owned()])
-            .collect(),
+        Origin::Dkms => {
+            headers.into_iter().chain(["sudo dkms autoinstall".to_owned(), LOAD.to_owned()]).collect()
+        }
     };
-    commands.into_iter().fold(finding, Finding::command)
+    load(host, finding, commands)
+}
+
+const LOAD: &str = "sudo modprobe nvidia";
+
+/// The finding with these commands. Loading the module fails while one of the kernel's own drivers holds the card.
+fn load(host: &Host, finding: Finding, mut commands: Vec<String>) -> Finding {
+    let holds = |name: &&&str| host.has_module(name) == Ok(true);
+    let Some(holder) = ["nouveau", "nova_core"].iter().find(holds) else {
+        return commands.into_iter().fold(finding, Finding::command);
+    };
+    commands.retain(|command| command != LOAD);
+    let text = finding.remedy.as_ref().map_or_else(String::new, |remedy| remedy.text.clone());
+    let finding = finding.remedy(text.replace(
+        ", then build and load the module",
+        &format!(", build the module, and restart, because {holder} holds the card until then"),
+    ));
+    super::restart::restart(host, commands.into_iter().fold(finding, Finding::command))
 }
 
 /// The package with the headers of a kernel, and the program that builds modules.

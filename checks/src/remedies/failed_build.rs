@@ -79,7 +79,7 @@ pub(super) fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Optio
         Fault::RealTime => of_real_time(host, finding, kernel, is_of_akmods),
         Fault::Headers => {
             let finding = finding
-                .because("the headers of this kernel are not complete, so that no module can be built")
+                .because("the headers of this kernel are not complete, so no module can be built")
                 .remedy("install the headers of this kernel again, then build and load the module");
             let again = match host.family() {
                 Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian) => {
@@ -158,7 +158,8 @@ fn is_of_clang(host: &Host, log: &str) -> bool {
 /// Modules of such a kernel need its compiler and linker, which no package of the driver brings.
 fn with_clang(host: &Host, finding: Finding, kernel: &str, is_of_akmods: bool) -> Finding {
     let finding = finding.because(
-        "clang and its linker (LLVM) built this kernel, and they have to build its modules too: gcc does not know its options",
+        "clang and its linker (LLVM) built this kernel, which have to build its modules too: gcc does not know the options of \
+         clang",
     );
     let is_of_cachy = kernel.contains("cachyos") && host.family() == Some(Family::Arch);
     let other = if is_of_cachy {
@@ -169,10 +170,19 @@ fn with_clang(host: &Host, finding: Finding, kernel: &str, is_of_akmods: bool) -
     } else {
         "or start the distribution's own kernel, which gcc has built".to_owned()
     };
-    let finding = finding.remedy(format!(
-        "install clang, lld and llvm, then build the module with them, and load it; a recent dkms finds out by itself that it \
-         has to; {other}"
-    ));
+    let steps = match host.family() {
+        Some(Family::Arch) => {
+            "install clang, lld and llvm together with an update of the system, build the module with them, and restart; if the \
+             update \
+             brings a new kernel and the module is missing after that, build it once more"
+        }
+        _ => {
+            "install clang, lld and llvm, then build the module with them, and load it; a recent dkms finds out by itself that \
+             it has \
+             to"
+        }
+    };
+    let finding = finding.remedy(format!("{steps}; {other}"));
     let install = host.package_command([
         "sudo apt install clang lld llvm",
         "sudo dnf install clang lld llvm",
@@ -251,7 +261,7 @@ fn of_source(host: &Host, finding: Finding, version: &str, kernel: &str) -> Find
     let before = installed.and_then(|line| line.split(',').nth(1)).map(str::trim);
     let builder = if lines.is_empty() { "akmods" } else { "dkms" };
     let finding = finding.because(format!(
-        "the kernel is newer than the source of driver {version}, so that {builder} could not build it"
+        "the kernel is newer than the source of driver {version}, so {builder} could not build it"
     ));
     newer_branch::instead(host, finding, version, kernel, before)
 }

@@ -167,6 +167,9 @@ fn of_nvidia(host: &Host, release: &str, old: bool) -> Vec<String> {
     let is_hidden =
         |(_, output): &(String, Output)| output.all_text().contains("filtered out by modular filtering");
     let commands: &[&str] = match old {
+        false if release.contains("10") && host.recorded_outputs("dnf").iter().any(is_hidden) => {
+            &["sudo dnf module reset nvidia-driver", "sudo dnf install nvidia-open"]
+        }
         false if host.recorded_outputs("dnf").iter().any(is_hidden) => &[
             "sudo dnf module reset nvidia-driver",
             "sudo dnf module enable nvidia-driver:open-dkms",

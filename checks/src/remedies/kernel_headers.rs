@@ -22,7 +22,7 @@ pub(crate) fn devel_package(host: &Host, kernel: &str, release: &str) -> String 
 }
 
 /// The package for exactly this kernel on Debian, Ubuntu and their relatives.
-pub(super) fn of_apt(kernel: &str) -> String {
+pub(crate) fn of_apt(kernel: &str) -> String {
     if !kernel.ends_with("-pve") {
         return format!("linux-headers-{kernel}");
     }

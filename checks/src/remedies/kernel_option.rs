@@ -41,6 +41,20 @@ fn change(host: &Host, finding: Finding, of_grubby: &str, of_ostree: &str, optio
     if host.is_own_machine() { restart(host, finding) } else { finding }
 }
 
+/// How an option is added, as a phrase in brackets.
+pub(crate) fn way(host: &Host, option: &str) -> String {
+    match host.family() {
+        _ if host.is_image() => format!(" (`sudo rpm-ostree kargs --append-if-missing={option}`)"),
+        Some(Family::Fedora | Family::RedHat | Family::Amazon) => {
+            format!(" (`sudo grubby --update-kernel=ALL --args={option}`)")
+        }
+        Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian) if !is_of_proxmox(host) => {
+            " (GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, then `sudo update-grub`)".to_owned()
+        }
+        _ => place(host).to_owned(),
+    }
+}
+
 /// Where the options are, as a phrase in brackets.
 pub(crate) fn place(host: &Host) -> &'static str {
     match host.family() {

@@ -4,7 +4,7 @@
 //! or advise restarting a machine that is not the user's.
 
 pub(crate) mod address_space;
-mod arch;
+pub(crate) mod arch;
 mod as_packaged;
 mod broken_tree;
 pub(crate) mod build_module;

@@ -5,7 +5,7 @@ use super::generation::{Generation, newest, numbers};
 use super::install_driver::install_for;
 use super::restart::restart;
 use super::upgrade;
-use crate::facts::{Family, Host, Version};
+use crate::facts::{Distribution, Family, Host, Version};
 use crate::finding::Finding;
 
 /// The branch that Ubuntu and its relatives have for all releases that they support.
@@ -27,38 +27,52 @@ pub(super) fn instead(
     let branch = Version::find(version).map_or(0, |version| version.major());
     let is_legacy = branch <= LEGACY && !numbers(host).iter().any(|&number| number >= 0x1340);
     let is_pop = host.distribution().is_ok_and(|distribution| distribution.id == "pop");
+    if is_legacy {
+        return finding
+            .remedy(format!(
+                "train on the CPU or on a newer card: no build of libtorch runs on driver branch {branch}, the last for this card"
+            ))
+            .command("yolo train --device cpu …");
+    }
     match host.family() {
         Some(Family::Ubuntu | Family::OnUbuntu) if !is_pop => {
-            of_ubuntu(host, finding, branch, is_legacy, kernel, &other)
+            of_ubuntu(host, finding, branch, kernel, &other)
         }
-        Some(Family::Debian) => of_debian(host, finding, branch, is_legacy, kernel, before, &other),
+        Some(Family::Debian) => of_debian(host, finding, branch, kernel, before, &other),
         _ => {
-            let finding = finding.remedy(format!(
-                "update the driver to a newer version, or choose {other} when the machine starts; headers do not help"
-            ));
-            let finding = upgrade::packages(host).into_iter().fold(finding, Finding::command);
-            match (before, host.family()) {
+            let way = match (before, host.family()) {
                 (Some(before), Some(Family::Fedora | Family::RedHat | Family::Amazon))
                     if !host.is_image() =>
                 {
-                    finding.command(format!(
-                        "sudo grubby --set-default=/boot/vmlinuz-{before}  # to stay with the previous kernel"
-                    ))
+                    format!(", which `sudo grubby --set-default=/boot/vmlinuz-{before}` chooses")
                 }
-                _ => finding,
-            }
+                _ => ", which you choose when the machine starts".to_owned(),
+            };
+            let stream = stream_of_red_hat(host);
+            let finding = finding.remedy(format!(
+                "update the driver to a newer version{stream}, and restart; or stay with {other}{way}; headers do not help"
+            ));
+            restart(host, upgrade::packages(host).into_iter().fold(finding, Finding::command))
         }
     }
 }
 
-fn of_ubuntu(
-    host: &Host,
-    finding: Finding,
-    branch: u32,
-    is_legacy: bool,
-    kernel: &str,
-    other: &str,
-) -> Finding {
+/// How a driver of RHEL's relatives leaves its branch, which a stream of NVIDIA's repository may hold. EL 10 has none.
+fn stream_of_red_hat(host: &Host) -> String {
+    let has_streams = |distribution: Distribution| {
+        distribution.version.is_some_and(|version| (8..10).contains(&version.major()))
+    };
+    if host.family() != Some(Family::RedHat) || !host.distribution().is_ok_and(has_streams) {
+        return String::new();
+    }
+    let stream = if newest(host) == Some(Generation::BeforeTuring) { "580-dkms" } else { "open-dkms" };
+    format!(
+        " (if `dnf module list nvidia-driver` shows an enabled stream of its branch, first `sudo dnf module switch-to \
+         nvidia-driver:{stream}`)"
+    )
+}
+
+fn of_ubuntu(host: &Host, finding: Finding, branch: u32, kernel: &str, other: &str) -> Finding {
     let back = if is_of_ubuntu(kernel) {
         format!("choose {other} when the machine starts (\"Advanced options\" in GRUB's menu)")
     } else {
@@ -67,10 +81,6 @@ fn of_ubuntu(
              packages of {kernel})"
         )
     };
-    if is_legacy {
-        return finding
-            .remedy(format!("{back}: there is no newer driver for a card that needs branch {branch}"));
-    }
     let end = if newest(host) == Some(Generation::BeforeTuring) { "" } else { "-open" };
     if branch < OF_UBUNTU {
         let finding = finding
@@ -83,10 +93,10 @@ fn of_ubuntu(
         return restart(host, finding);
     }
     let finding = finding.remedy(format!(
-        "update the driver; if Ubuntu has no newer one yet, take it from the repository of its graphics drivers (`sudo \
+        "update the driver and restart; if Ubuntu has no newer one yet, take it from the repository of its graphics drivers (`sudo \
          add-apt-repository ppa:graphics-drivers/ppa`) and upgrade again; or {back}; headers do not help"
     ));
-    finding.command("sudo apt update && sudo apt full-upgrade")
+    restart(host, finding.command("sudo apt update && sudo apt full-upgrade"))
 }
 
 /// Ubuntu's own kernels; those of its archive of upstream kernels have six digits: `6.15.4-061504-generic`.
@@ -104,7 +114,6 @@ fn of_debian(
     host: &Host,
     finding: Finding,
     branch: u32,
-    is_legacy: bool,
     kernel: &str,
     before: Option<&str>,
     other: &str,
@@ -125,10 +134,6 @@ fn of_debian(
         ),
         false => format!("choose {other} when the machine starts (\"Advanced options\" in GRUB's menu)"),
     };
-    if is_legacy {
-        return finding
-            .remedy(format!("{back}: there is no newer driver for a card that needs branch {branch}"));
-    }
     // NVIDIA's newest branch has dropped these cards.
     if newest(host) == Some(Generation::BeforeTuring) {
         return finding.remedy(format!(

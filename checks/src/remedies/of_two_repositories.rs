@@ -26,12 +26,14 @@ pub(crate) fn repair(host: &Host, finding: Finding) -> Option<Finding> {
             )
             .remedy(format!(
                 "let apt repair the packages, and restart; if it cannot, remove all of them (`sudo apt purge '^nvidia-.*' \
-                 '^libnvidia-.*'`), keep only one of the repositories in /etc/apt/sources.list.d, and install the driver again (`sudo \
+                 '^libnvidia-.*'`, NVIDIA's Container Toolkit with them), keep only one of the repositories in \
+                 /etc/apt/sources.list.d, and install the driver again (`sudo \
                  apt update && {again}`)"
             ))
-            .command("sudo apt --fix-broken install")
             .command("sudo dpkg --configure -a")
-            .command("sudo apt update && sudo apt full-upgrade"),
+            .command("sudo apt update")
+            .command("sudo apt --fix-broken install")
+            .command("sudo apt full-upgrade"),
     ))
 }
 

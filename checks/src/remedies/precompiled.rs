@@ -35,7 +35,7 @@ fn is_module(name: &str) -> bool {
 pub(super) fn start_other(host: &Host, finding: Finding, kernel: &str) -> Finding {
     let other = other_kernel(host, kernel).unwrap_or_default();
     let finding = finding
-        .because(format!("the installed package has its module, which is not built here, for the kernel {other}"))
+        .because(format!("the installed package has a prebuilt module for the kernel {other} only"))
         .remedy(format!(
             "start the kernel {other}, until there is a package for {kernel}; or change to the module that is built here for \
              each kernel (`sudo dnf install --allowerasing kmod-nvidia-open-dkms`, on RHEL 8 and 9 after `sudo dnf module \
@@ -65,7 +65,7 @@ pub(super) fn dangling(host: &Host, kernel: &str) -> Option<(String, String)> {
 pub(super) fn repair(finding: Finding, (link, target): (String, String)) -> Finding {
     finding
         .seen(format!("{link} leads to {target}, which does not exist"))
-        .because("the package of the module has it for another kernel, to which this one has a link, and the file there is gone")
+        .because("this kernel has only a link to the module that was built for another kernel, and that file is gone")
         .remedy(
             "update the package of the module, in case there is one for this kernel now; otherwise install it again, which brings the \
              file back, and load the module",

@@ -143,7 +143,8 @@ fn of_workshop(workshop: &Workshop, finding: Finding, what: Start, docker: &str)
                  the driver works when the container is entered",
             )
             .remedy(
-                "see that nvidia-smi works on the host and that Toolbx there has version 0.1 or later (Fedora 41 has it), then stop \
+                "make sure that nvidia-smi works on the host and that Toolbx there has version 0.1 or later (Fedora 41 has it), \
+                 then stop \
                  the container and enter it again",
             )
             .command("toolbox --version  # on the host")

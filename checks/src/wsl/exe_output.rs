@@ -323,7 +323,7 @@ impl fmt::Display for Trouble {
                 "the Virtual Machine Platform of Windows or virtualization in the PC's firmware is off, so no virtual \
                  machine can start"
             }
-            Self::FeatureOff => "a Windows feature that WSL 2 needs is off, or takes effect after a restart",
+            Self::FeatureOff => "a Windows feature that WSL 2 needs is off, or needs a restart to take effect",
             Self::NotInstalled => "WSL is not installed",
             Self::ServiceDisabled => "a Windows service that WSL needs is disabled",
             Self::KernelMissing => "WSL 2 has no Linux kernel yet",

@@ -73,6 +73,7 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
         "sudo rm /usr/bin/nvidia-smi",
         "a copy that no package brought; the tool itself is in the folder of WSL",
     ),
+    ("sudo rm -f /etc/resolv.conf", "the same"),
     ("sudo rm /etc/resolv.conf", "WSL writes it anew at its next start"),
     (
         "sudo rm -r /var/lib/dkms/nvidia",
@@ -83,6 +84,7 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
         "options that the finding names, of which the kernel starts without",
     ),
     ("sudo chmod u+s /usr/bin/nvidia-modprobe", "the mode that every package of the program gives it"),
+    ("sudo apt purge linux-image-cloud-", "after the ordinary kernel was installed; apt asks"),
     ("sudo apt purge ", "only the Linux driver inside WSL, which hides that of Windows; apt asks"),
     ("apt purge ", "only the driver's libraries inside a container, which come from the host; apt asks"),
     ("Remove-Item Env:LIBTORCH", "a variable of this session only"),
@@ -139,6 +141,8 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("sudo chmod 1777 /dev/shm", "the same"),
     ("sed -i '/^NCCL_", "deletes the line of the one variable that the remedy names"),
     ("sudo sed -i '/^NCCL_", "the same"),
+    ("sudo sed -i 's/^default *=", "changes the one line of wsl.conf that the remedy names"),
+    ("sudo sed -i '/generateResolvConf/Id'", "deletes the one line of wsl.conf that the remedy names"),
     ("sudo sed -i 's/^\\[boot\\]/", "adds one line below its section of wsl.conf"),
     ("chmod -R a+rX ", "lets others read images; takes nothing away"),
     ("chmod a+r ", "lets others read one file; takes nothing away"),
@@ -169,6 +173,7 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("sudo dnf upgrade", "the whole system, by its package manager, which asks"),
     ("sudo zypper dup", "the whole system, by its package manager, which asks"),
     ("sudo zypper update", "the whole system, by its package manager, which asks"),
+    ("sudo apt full-upgrade", "the same"),
     ("sudo apt update && sudo apt full-upgrade", "the whole system, by its package manager, which asks"),
     ("sudo xbps-install -Su", "the whole system, by its package manager, which asks"),
     (

@@ -86,7 +86,7 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Warning,
         title: "A GPU is a card for mining",
         cause: "its maker cut the link to the machine down to a few lanes of the slowest generation, on most of these cards also the \
-                speed of multiplications or of the tensor cores: training has a small part of the speed of its chip",
+                speed of multiplications or of the tensor cores: training runs at a fraction of the chip's speed",
         remedy: Some(
             "expect a slow run, and do not combine the card with others in one run; keep its link free with a larger --batch, and compare \
              --precision fp32 with mixed precision, of which either may be faster",
@@ -111,7 +111,7 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Warning,
         title: "A GPU is throttled because of heat",
-        cause: "a hot card lowers its clocks until it cools down, and all ranks wait for the slowest",
+        cause: "a hot card lowers its clocks until it cools down; with several GPUs all ranks wait for the slowest",
         remedy: Some(
             "clean the fans and improve the airflow; a lower power limit (nvidia-smi -pl) also \
                 helps",

@@ -84,9 +84,10 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Gpu,
         status: Status::Warning,
         title: "NCCL may not be able to use the multicast of NVSwitch",
-        cause: "from three GPUs on, NCCL lets the switches of such a board add up (NVLink SHARP, NVLS), for which Fabric Manager \
-            forms a group of GPUs; if it cannot, as after a restart of the service under a loaded driver or on a host with a part of a \
-            board, NCCL stops at its start with `nvls.cc: Cuda failure 1` or `401`, although nvidia-smi and the fabric look healthy",
+        cause: "from three GPUs on, NCCL has the NVSwitches of a board add up the gradients (NVLink SHARP, NVLS); Fabric \
+                Manager forms a group of GPUs for that, which fails after a restart of the service under a loaded driver, or on \
+                a host with a part of a board; NCCL then stops at its start with `nvls.cc: Cuda failure 1` or `401`, although \
+                nvidia-smi and the fabric look healthy",
         remedy: Some("set NCCL_NVLS_ENABLE=0, or reset all GPUs of the machine"),
         fix: None,
         detects: &[],

@@ -10,7 +10,7 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Warning,
         title: "The run uses files on a Windows drive",
         cause: "WSL reads every file there through a Windows file server: users report 90 to 250 MB/s for large \
-                files (microsoft/WSL issue 4197), and each small file waits for the server, so that the first epoch is \
+                files (microsoft/WSL issue 4197), and each small file waits for the server, so the first epoch is \
                 slow and the GPU waits",
         remedy: Some(
             "let yolo copy the data set once, with --data-to-linux, and keep other files on the Linux file \

@@ -91,7 +91,7 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "wsl.exe starts, but what it belongs to is missing (`REGDB_E_CLASSNOTREG`, class not registered): an \
                 installation or update of WSL was not completed",
         remedy: Some(
-            "run the installer (.msi) of https://github.com/microsoft/WSL/releases, which repairs WSL and keeps \
+            "run the installer (.msi) from https://github.com/microsoft/WSL/releases, which repairs WSL and keeps \
              distributions, from an administrator account; then install a distribution if there is none",
         ),
         fix: None,
@@ -102,8 +102,8 @@ pub(super) const ROWS: &[Entry] = &[
         area: Area::Wsl,
         status: Status::Error,
         title: "A Windows service that WSL needs is disabled",
-        cause: "WSL runs as a Windows service and needs those of Hyper-V; programs that promise a faster Windows \
-                disable them, and every command of WSL fails with 0x80070422",
+        cause: "WSL needs some services of Windows; programs that promise a faster Windows disable them, and WSL then fails with \
+                0x80070422 or 0x80070426",
         remedy: Some(
             "let the service start again, in a Windows terminal as administrator; in the list of services \
              (services.msc), set its startup type to Manual",

@@ -167,7 +167,7 @@ pub(super) const ROWS: &[Entry] = &[
                 raw.githubusercontent.com; a policy, an update server of the company (WSUS), a proxy or the provider blocks one \
                 of them",
         remedy: Some(
-            "download from the web instead of the store; if that is blocked too, download the .msi of \
+            "download from the web instead of the store; if that is blocked too, download the .msi from \
              https://github.com/microsoft/WSL/releases and Ubuntu's .wsl file of https://releases.ubuntu.com/24.04 elsewhere, \
              and install them: `wsl --install --from-file FILE` (WSL 2.4.4 or later)",
         ),

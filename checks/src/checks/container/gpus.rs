@@ -96,6 +96,11 @@ fn missing(host: &Host, intent: &Intent, container: Container, has_device: Optio
     }
     let title = format!("this {} container was started without GPUs", container.name());
     let finding = Finding::new("container.gpus-missing", title).status(status(host, intent));
+    let finding = match container {
+        Container::Apptainer => finding
+            .remedy("start the container with access to the GPUs; if that fails, make sure that nvidia-smi works on the host"),
+        _ => finding,
+    };
     // The device plugin has chosen a card for this pod, and the runtime did not bring it.
     if let Some(seen) = given_by_plugin(host, switch.as_deref()) {
         return finding

@@ -78,7 +78,7 @@ fn with_remedy(host: &Host, finding: Finding, set: &DataSet, target: &str) -> Fi
             .command("dvc pull");
     }
     let finding = finding.because(
-        "a link is only a path: where it leads to is not on this machine, not mounted, or was moved, so that the images cannot \
+        "a link is only a path: where it leads to is not on this machine, not mounted, or was moved, so the images cannot \
          be read",
     );
     let folder = quote(target);

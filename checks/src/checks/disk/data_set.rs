@@ -127,7 +127,7 @@ fn same_images(host: &Host, set: &DataSet) -> Option<Finding> {
         Finding::new("disk.data-yaml", title)
             .status(crate::status::Status::Info)
             .seen(train.join(", "))
-            .because("the metrics are those of the images that the model has learned, and are too good")
+            .because("the metrics are measured on the images that the model was trained on, so they look better than they are")
             .remedy(text),
     )
 }

@@ -186,9 +186,17 @@ fn unanswered(host: &Host, what: &str, path: &str) -> Option<Finding> {
         ))
     } else if is_program {
         let program = mount.kind.strip_prefix("fuse.").unwrap_or("the program of this mount");
+        let start = match program {
+            "sshfs" => {
+                format!(" (`sshfs -o reconnect,ServerAliveInterval=15 {} {point}`)", quote(&mount.source))
+            }
+            _ => String::new(),
+        };
         finding.remedy(format!(
-            "{wait}; if it does not, make sure that the network works, then unmount the folder and start {program} again; or copy \
-             the data set to a disk of this machine before the run"
+            "{wait}; if it does not, make sure that the network works, then unmount the folder (`{} -uz {point}`) and start \
+             {program} \
+             again{start}; or copy the data set to a disk of this machine before the run",
+            fusermount(host)
         ))
     } else {
         finding.remedy(format!(
@@ -290,7 +298,8 @@ fn with_remedy(host: &Host, finding: Finding, fault: DriveFault, path: &str) -> 
         return finding
             .because("the notebook lost its connection to Google Drive, which happens after hours and after many small files")
             .remedy(
-                "mount Google Drive again in the notebook, `drive.mount('/content/drive', force_remount=True)`, or start a new \
+                "mount Google Drive again in the notebook, `from google.colab import drive; drive.mount('/content/drive', \
+                 force_remount=True)`, or start a new \
                  session; copy the data set to /content before the run, and only results to Google Drive",
             );
     }
@@ -355,7 +364,7 @@ fn with_remedy(host: &Host, finding: Finding, fault: DriveFault, path: &str) -> 
     }
     let cause = match fault {
         DriveFault::Stale => {
-            "the server has replaced or no longer exports what is mounted here, so that this mount leads nowhere"
+            "the server has replaced or no longer exports what is mounted here, so this mount leads nowhere"
         }
         _ => {
             "the server of this mount is away, or the network to it; programs that use the mount hang or fail"

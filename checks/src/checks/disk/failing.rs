@@ -186,7 +186,7 @@ fn own_remedy(look_at_health: &str, finding: Finding, fault: Fault, is_usb: bool
                  `nvme_core.default_ps_max_latency_us=0 pcie_aspm=off pcie_port_pm=off`, and update the firmware of the disk; \
                  if it happens again, copy the data and replace the disk",
             ),
-        Fault::Link => finding.because("commands to the disk fail on their way: mostly a cable, a plug or the power supply \
+        Fault::Link => finding.because("commands to the disk fail on their way: usually a bad cable, connector or power supply \
             of the disk").remedy(
             "replace the cable of the disk, use another port, and see that its power supply is strong enough; copy the data to \
              another disk if it happens again, and look at its health (`smartctl -a`)",

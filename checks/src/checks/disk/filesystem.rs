@@ -106,7 +106,7 @@ fn on_network(host: &Host, intent: &Intent, folder: &str, kind: &str) -> Finding
                 "a local disk"
             };
             return Finding::new("disk.network", title)
-                .because("each image is a request to Google, so that an epoch takes hours instead of minutes")
+                .because("each image is a request to Google, so an epoch takes hours instead of minutes")
                 .remedy(format!(
                     "pack the data set into one archive on Google Drive, copy that to {to}, and unpack it there; the \
                      results may stay on Google Drive, with --project"

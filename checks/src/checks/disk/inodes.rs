@@ -5,6 +5,7 @@ use super::remote;
 use super::room::{LEAST, LEAST_FILES, place};
 use crate::facts::{FileSystem, Host};
 use crate::finding::Finding;
+use crate::shell_quote::quote;
 
 /// `disk.full` for a file system with space but without inodes.
 pub(super) fn used_up(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> Option<Finding> {
@@ -32,9 +33,16 @@ pub(super) fn used_up(host: &Host, purpose: &str, folder: &str, space: &FileSyst
                  the file server for a larger quota of files",
             )
     } else {
-        finding.remedy(
-            "delete files there that you do not need: this disk limits the number of files (inodes), whatever their size",
-        )
+        finding
+            .remedy(
+                "delete what consists of many small files and can be made again, such as caches, Python environments and old \
+                 runs (the \
+                 command shows the folders with most files): this disk limits the number of files (inodes), whatever their size",
+            )
+            .command(format!(
+                "sudo du --inodes -xd 3 {} | sort -n | tail -n 20",
+                quote(space.mount.as_deref().unwrap_or(folder))
+            ))
     })
 }
 

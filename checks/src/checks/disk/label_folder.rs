@@ -24,14 +24,15 @@ pub(super) fn finding(host: &Host, set: &DataSet, image: &str) -> Option<Finding
     let to = parent(&wanted)?;
     let title = format!("the labels of {} are in a folder inside that of the images", set.yaml);
     let finding = Finding::new("disk.labels-missing", title)
-        .because("label files are looked for beside the images, or in a folder `labels` in the place of `images`, and not below the images")
+        .because("yolo looks for label files next to the images, or in a folder `labels` in place of `images`, but not in \
+                  subfolders of the images")
         .seen(format!("{wanted} does not exist"))
         .seen(format!("{place}/{name} exists, but is not used"));
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned();
     let is_number = first.split_whitespace().next().is_none_or(|word| word.parse::<f64>().is_ok());
     if !is_number {
         return Some(finding.seen(first).remedy(format!(
-            "convert these labels, in which the name of the class and the corners of the box in pixels are (as OIDv4 writes them): each \
+            "convert these labels, which give the class by name and the box by its corners in pixels (as OIDv4 writes them): each \
              line must be the number of the class, then the center x, center y, width and height as fractions of the image; write \
              them to {to}"
         )));

@@ -167,7 +167,7 @@ fn validation(host: &Host, set: &DataSet, train: &[String]) -> Vec<Finding> {
     vec![
         Finding::new("disk.labels-empty", title)
             .seen(seen.first)
-            .because("validation compares what the model finds with the labels: without objects in them all metrics stay 0"),
+            .because("validation compares what the model finds with the labels: if they contain no objects, all metrics stay 0"),
     ]
 }
 
@@ -457,7 +457,9 @@ impl Seen {
         if lowest >= PREDEFINED && highest < PREDEFINED + names {
             return Some(format!(
                 "the labels seem to be those of labelImg, which numbers classes of your own from {PREDEFINED}, after its predefined \
-                 ones: if its classes.txt begins with dog, person and cat, subtract {PREDEFINED} from the first column of all label files"
+                 ones: if its classes.txt begins with dog, person and cat, subtract {PREDEFINED} from the first column of all \
+                 label files, for instance with `perl -pi.before -e 's/^(\\d+)/$1 >= {PREDEFINED} ? $1 - {PREDEFINED} : $1/e' \
+                 *.txt` in their folder, which keeps copies"
             ));
         }
         // A single stray number, such as a COCO id, does not mean that many names are missing.

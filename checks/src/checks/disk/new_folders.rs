@@ -90,7 +90,7 @@ pub(super) fn cannot_create(host: &Host, all: &[Impossible]) -> Option<Finding> 
         .and_then(|user| user.uid)
         .map_or_else(|| "this user".to_owned(), |uid| format!("user {uid}"));
     let finding = finding.because(format!(
-        "HOME is {home}, to which {user} may not write: that is no home folder of this user, as in a container whose \
+        "HOME is {home}, to which {user} may not write: that is not this user's home folder, as in a container whose \
          image does not know the user, or after `sudo` without `-H`"
     ));
     let working = host.places().ok().and_then(|places| places.working);
@@ -116,7 +116,11 @@ pub(super) fn cannot_create(host: &Host, all: &[Impossible]) -> Option<Finding> 
         }
         (Some(program), None) => finding
             .remedy("start the container with a folder of the host as HOME, which the user of the container may write to")
-            .command(format!("{program} run -v \"$HOME/yolo\":/yolo -e HOME=/yolo …")),
+            .command("mkdir -p \"$HOME/yolo\"  # on the host")
+            .command(format!("{program} run {} -v \"$HOME/yolo\":/yolo -e HOME=/yolo -w /yolo …", match program {
+                "podman" => "--userns=keep-id",
+                _ => "--user \"$(id -u):$(id -g)\"",
+            })),
         (None, Some(folder)) => finding
             .remedy("set YOLO_HOME to a folder that this user may write to, or HOME to the user's own home folder")
             .command(format!("export YOLO_HOME={}/.yolo", quote(&folder))),

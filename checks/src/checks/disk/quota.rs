@@ -97,16 +97,16 @@ fn refused(host: &Host, purpose: &str, folder: &str, space: &FileSystem, table: 
         text.lines().find(said).map(|line| line.trim().to_owned())
     });
     let line = line.into_iter().next()?;
-    let finding = Finding::new("disk.full", format!("a quota for {purpose}{} is used up", place(space, folder)))
+    let finding = Finding::new("disk.full", format!("a quota for {purpose}{} is exhausted", place(space, folder)))
         .seen(line)
         .because("the disk has free space, but a quota of the user, the group, the project or the volume allows no more");
     let is_volume =
         mounts::source_of(table, mount).is_some_and(|source| source.starts_with(make_room::MOOSEFS));
     Some(if is_volume || host.rental().is_some() {
-        finding.remedy(
+        finding.remedy(format!(
             "this is a network volume with a size of its own, which `df` does not show: delete old runs, archives and caches there \
-             (`du -xhd 2`), or enlarge the volume on the service's page (Storage)",
-        )
+             (`du -xhd 2 {mount}` finds them), or enlarge the volume on the service's page (Storage)"
+        ))
     } else {
         finding.remedy(
             "delete what can be made again, such as Python environments, caches and old runs; or work in another folder, such as the \
@@ -250,7 +250,8 @@ fn finding(usage: &Usage, purpose: &str, place: &str) -> Option<Finding> {
                  not fit is lost, with \"Disk quota exceeded\" or \"No space left on device\"",
             )
             .remedy(
-                "delete what can be made again, of any member: Python environments, which count by their many files (`du --inodes -xd 2` \
+                "delete what can be made again, and ask all members to do so: Python environments, which count by their many \
+                 files (`du --inodes -xd 2` \
                  finds them, `conda clean -a` helps), caches, old runs; or work in another folder, such as the cluster's scratch \
                  (--project for runs, YOLO_HOME for what yolo installs); or ask the administrators for a larger quota",
             ),

@@ -32,7 +32,12 @@ pub(super) fn explained(host: &Host, finding: &Finding, path: &str) -> Option<Fi
         owner.map_or_else(|| "the owner of the folder".to_owned(), |uid| format!("its owner, user {uid}"));
     let is_of_sudo = host.env("SUDO_USER").is_ok_and(|user| user.is_some());
     let way = match host.place() {
-        _ if host.rental().is_some() => "run yolo as that user".to_owned(),
+        _ if host.rental().is_some() => owner.map_or_else(
+            || "run yolo as that user".to_owned(),
+            |uid| {
+                format!("run yolo as that user (`setpriv --reuid={uid} --regid={uid} --clear-groups yolo …`)")
+            },
+        ),
         Place::Docker | Place::DockerInWsl => {
             "start the container as that user (`docker run --user UID:GID …`)".to_owned()
         }

@@ -14,7 +14,7 @@ pub(super) struct Advice {
 }
 
 /// Why such a path does not exist.
-const CAUSE: &str = "its drive is not mounted there, so that the folder is empty or does not exist";
+const CAUSE: &str = "its drive is not mounted there, so the folder is empty or does not exist";
 
 impl Advice {
     /// The finding with this advice.
@@ -133,7 +133,7 @@ pub(super) fn mount_drive(finding: Finding, host: &Host, letter: char) -> Findin
         return finding
             .because(format!("Windows does not let WSL read the drive {name}:, most often because BitLocker has locked it"))
             .remedy(format!(
-                "unlock the drive in Windows' Explorer, then mount it in WSL; to unlock it at each start of Windows, use `manage-bde \
+                "unlock the drive in File Explorer, then mount it in WSL; to unlock it at each start of Windows, use `manage-bde \
                  -autounlock -enable {name}:` in a Windows terminal as administrator"
             ))
             .command(format!("sudo mkdir -p {place} && sudo mount -t drvfs {name}: {place}"));

@@ -7,6 +7,7 @@ use crate::facts::{Gpu, Host, pci_address};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::fit::is_without_rights;
+use crate::remedies::restart::restart;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
@@ -102,6 +103,11 @@ fn exclusive(host: &Host, intent: &Intent, gpu: &Gpu, mode: &str) -> Option<Find
         }
         _ => return None,
     };
+    // The job has no other card, and a program that holds this one is of somebody else.
+    let is_only = host.job().is_some() && host.gpus().is_ok_and(|gpus| gpus.len() == 1);
+    if is_only && is_without_rights(host) && mode != "prohibited" {
+        return Some(restart(host, finding));
+    }
     let finding = match is_without_rights(host) {
         true => finding
             .remedy("use another GPU")

@@ -138,7 +138,8 @@ fn missing(host: &Host, has_card: bool, needed: bool, status: Status) -> Finding
     }
     match (has_card, needed) {
         (true, _) => match advice(host) {
-            Some(advice) => installed(finding).remedy(advice),
+            Some(advice) if install(host).is_empty() => finding.remedy(advice),
+            Some(advice) => restart(host, installed(finding).remedy(advice)),
             None => restart(host, installed(finding)),
         },
         (false, true) => installed(
@@ -195,7 +196,8 @@ fn hangs(host: &Host, why: &str) -> Option<Finding> {
         })
         .remedy(match has_lost_links && !is_crashed {
             true => {
-                "restart the machine, and update the driver, or the same happens again after as long; processes that wait in the kernel \
+                "restart the machine, and update the driver, or this will happen again after about as long; processes that wait \
+                 in the kernel \
                  cannot be ended"
             }
             false => {
@@ -289,7 +291,7 @@ fn mismatch(host: &Host) -> Finding {
         (Place::Docker | Place::DockerInWsl | Place::Podman, _) => restart_container(
             host,
             finding
-                .remedy("start the container anew, so that it gets the libraries that fit the host's module"),
+                .remedy("restart the container, so that it gets the libraries that fit the host's module"),
         ),
         _ => restart(host, finding),
     }

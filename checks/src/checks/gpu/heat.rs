@@ -4,6 +4,7 @@
 use super::is_of_laptop;
 use crate::facts::{Gpu, Guest, Host};
 use crate::finding::Finding;
+use crate::remedies::power_cycle::STOP_AND_START;
 use crate::remedies::rented;
 use crate::remedies::restart::restart;
 
@@ -23,7 +24,7 @@ pub(super) fn finding(host: &Host, gpu: &Gpu, reasons: u64) -> Finding {
     if is_cool {
         let degrees = degrees.unwrap_or_default();
         let title = format!(
-            "{who} is throttled because of heat (SW Thermal Slowdown), although it is at {degrees} °C only"
+            "{who} is throttled because of heat (SW Thermal Slowdown), although it is only at {degrees} °C"
         );
         return cool(host, gpu, Finding::new("gpu.hot", title));
     }
@@ -40,10 +41,9 @@ pub(super) fn finding(host: &Host, gpu: &Gpu, reasons: u64) -> Finding {
         return restart(host, finding);
     }
     match host.guest() {
-        Some(Guest::Cloud(_)) => finding.remedy(
-            "stop the instance and start it again, which moves it to another host (a reboot does not), and tell the provider, who has to \
-             cool the card",
-        ),
+        Some(Guest::Cloud(_)) => {
+            finding.remedy(format!("{STOP_AND_START}; tell the provider, who has to cool the card"))
+        }
         None if is_of_laptop(host, Some(gpu)) => finding.remedy(
             "put the laptop where air gets under it, clean its fans, and choose the power profile with the fastest fans; limit the \
              GPU's clock to try (`sudo nvidia-smi -lgc 0,1500`, and `-rgc` afterwards)",
@@ -61,15 +61,20 @@ pub(super) fn finding(host: &Host, gpu: &Gpu, reasons: u64) -> Finding {
 fn cool(host: &Host, gpu: &Gpu, finding: Finding) -> Finding {
     let see = "nvidia-smi -q -d TEMPERATURE,PERFORMANCE";
     if is_of_laptop(host, Some(gpu)) {
+        let is_of_amd = host.system().is_ok_and(|system| system.cpu.is_some_and(|cpu| cpu.contains("AMD")));
+        let thermald = match is_of_amd || host.is_windows() == Ok(true) {
+            true => "",
+            false => "on an Intel CPU under Linux install and start thermald, which manages these limits; ",
+        };
         let finding = finding
             .because(
                 "a laptop's firmware sets how warm its GPU may get (\"GPU Max Operating Temp\"), by the charger, the power profile and \
                  the heat of the whole laptop; cleaner fans do not help against it",
             )
-            .remedy(
-                "plug in the laptop's own charger and choose the power profile for performance, also in the maker's program; on an \
-                 Intel CPU under Linux install and start thermald, which manages these limits; update the laptop's firmware (BIOS)",
-            )
+            .remedy(format!(
+                "plug in the laptop's own charger and choose the power profile for performance, also in the maker's program; \
+                 {thermald}update the laptop's firmware (BIOS)"
+            ))
             .command(see);
         return match super::is_native_linux(host) {
             true => finding.command("powerprofilesctl set performance"),
@@ -82,7 +87,8 @@ fn cool(host: &Host, gpu: &Gpu, finding: Finding) -> Finding {
              HBM get much hotter than the chip",
         )
         .remedy(
-            "improve the airflow around the card, above all at its back, and let its fans run faster; if that is not enough, have the \
+            "improve the airflow around the card, especially at its back, and let its fans run faster; if that is not enough, \
+             have the \
              thermal pads between memory and cooler renewed; a lower power limit (nvidia-smi -pl) also helps",
         )
         .command(see)

@@ -124,14 +124,21 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
             "the NVIDIA card uses {name}, which cannot run CUDA, and NVIDIA's driver is not installed"
         );
         let finding = Finding::new("gpu.nouveau", title).remedy(advice(host).map_or_else(
-            || format!("install NVIDIA's driver and disable {name}, then restart"),
+            || match is_nova {
+                true => format!("install NVIDIA's driver and disable {name}, then restart"),
+                false => {
+                    "install NVIDIA's driver, whose packages also disable nouveau, and restart".to_owned()
+                }
+            },
             str::to_owned,
         ));
-        let finding = install(host).into_iter().fold(finding, Finding::command);
+        let commands = install(host);
+        let is_whole = !commands.is_empty();
+        let finding = commands.into_iter().fold(finding, Finding::command);
         return Some(match is_nova {
             true if advice(host).is_none() => blacklisted(host, finding.because(ABOUT_NOVA), NOVA_OFF),
-            true => finding.because(ABOUT_NOVA),
-            // NVIDIA's packages disable it.
+            true => restart(host, finding.because(ABOUT_NOVA)),
+            false if is_whole => restart(host, finding),
             false => finding,
         });
     }

@@ -38,8 +38,8 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
     let title = format!("the kernel refuses the NVIDIA driver's module, although Secure Boot is off: {why}");
     let finding = said.into_iter().take(2).fold(Finding::new("gpu.driver-unsigned", title), Finding::seen);
     let finding = finding.because(
-        "the kernel loads only modules with a signature that it trusts, which the driver's module does not have; to enroll a key with \
-         mokutil is for machines with Secure Boot",
+        "the kernel loads only modules with a signature that it trusts, which the driver's module does not have; enrolling a \
+         key with mokutil helps only with Secure Boot on",
     );
     let is_bottlerocket = host.distribution().is_ok_and(|distribution| distribution.id == "bottlerocket");
     Some(match &asked[..] {
@@ -56,7 +56,8 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
         ),
         options => {
             let finding = finding.remedy(format!(
-                "remove `{}` from the kernel command line{}, and restart; or install a driver whose modules the distribution has signed",
+                "remove `{}` from the kernel command line{}, and restart; or install a driver whose modules the distribution \
+                 has signed, if an administrator set the option to protect the machine",
                 options.join(" "),
                 place(host)
             ));
@@ -82,9 +83,10 @@ fn without_modules(host: &Host) -> Finding {
         host,
         Finding::new("gpu.driver-unsigned", title)
             .seen("/proc/sys/kernel/modules_disabled: 1")
-            .because("a service or a file of /etc/sysctl.d has forbidden to load modules, which cannot be allowed again before a restart")
+            .because("a service or a file of /etc/sysctl.d has forbidden loading modules, which cannot be allowed again before \
+                      a restart")
             .remedy(
-                "have the driver's modules loaded before, when the machine starts, and restart; if that is too late, remove \
+                "have the driver's modules loaded early, at boot, and restart; if they are still refused, remove \
                  `kernel.modules_disabled` from /etc/sysctl.conf and /etc/sysctl.d",
             )
             .command(r"printf 'nvidia\nnvidia_uvm\n' | sudo tee /etc/modules-load.d/nvidia.conf"),

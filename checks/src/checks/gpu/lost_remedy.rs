@@ -5,7 +5,7 @@ use crate::facts::{Family, Guest, Host, pci_address};
 use crate::finding::Finding;
 use crate::remedies::generation::numbers;
 use crate::remedies::initramfs;
-use crate::remedies::kernel_option::options;
+use crate::remedies::kernel_option::{options, way};
 use crate::remedies::power_cycle::words;
 use crate::remedies::restart::restart;
 
@@ -25,10 +25,11 @@ pub(super) fn lost(host: &Host, finding: Finding, card: Option<&str>) -> Finding
             host,
             finding
                 .because("the card is in an external enclosure, whose cable, power supply or power saving interrupted its link")
-                .remedy(
+                .remedy(format!(
                     "check the enclosure's cable and power supply, connect it before the machine starts, and restart; if it \
-                     happens again, add `pcie_port_pm=off` to the kernel command line, so that the link is not put to sleep",
-                ),
+                     happens again, add `pcie_port_pm=off` to the kernel command line{}, so that the link is not put to sleep",
+                    way(host, "pcie_port_pm=off")
+                )),
         );
     }
     if host.is_laptop()
@@ -91,10 +92,16 @@ fn with_awake_link(host: &Host, finding: Finding) -> Finding {
         _ => finding,
     };
     let instead = if forced { " in place of `pcie_aspm=force`" } else { "" };
+    let way = way(host, option);
+    let others = match numbers(host).len() {
+        1 => "",
+        _ => "; until then, exclude it from --device",
+    };
     finding.remedy(format!(
-        "restart the machine; if it happens again while the card is idle, keep its link from saving power: `{option}` on the kernel \
-         command line{instead}, and in the firmware settings PCIe generation 4 for its slot; otherwise reseat the card, check its power \
-         cables and cooling, and try another slot; until then, exclude it from --device"
+        "restart the machine; if it happens again while the card is idle, keep its link from saving power: `{option}` on the \
+         kernel command line{way}{instead}, and in the firmware settings PCIe generation 4 for its slot; otherwise reseat the \
+         card, check its power \
+         cables and cooling, and try another slot{others}"
     ))
 }
 

@@ -75,14 +75,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Encryption::Sme if asked.is_empty() => restart(
             host,
             finding.remedy(
-                "boot Linux with `mem_encrypt=off` on the kernel command line, or turn SMEE off in the firmware settings (TSME, which \
-                 needs no help of Linux, may stay on)",
+                "boot Linux with `mem_encrypt=off` on the kernel command line, or turn SMEE off in the firmware settings (TSME, \
+                 which needs no support from Linux, may stay on)",
             ),
         ),
         Encryption::Sme => {
             let finding = finding.remedy(format!(
-                "remove `mem_encrypt=on` from the kernel command line{}, or turn SMEE off in the firmware settings (TSME, which needs \
-                 no help of Linux, may stay on), and restart",
+                "remove `mem_encrypt=on` from the kernel command line{}, or turn SMEE off in the firmware settings (TSME, which \
+                 needs no support from Linux, may stay on), and restart",
                 place(host)
             ));
             remove(host, finding, &asked)

@@ -61,7 +61,7 @@ fn of_xids(who: &str, logged: &[&Xid]) -> Option<Finding> {
     let finding = Finding::new("gpu.memory-errors", title).status(status);
     let finding = match logged.iter().any(|xid| xid.number == REMAPPING_FAILED) {
         true => finding
-            .because("a faulty row of the memory could not be replaced, so that it stays in use")
+            .because("a faulty row of the memory could not be replaced, so it stays in use")
             .remedy("stop the programs that use the card and reset it, or restart the machine; if the error returns, have the card replaced"),
         false => finding,
     };

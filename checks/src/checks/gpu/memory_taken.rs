@@ -29,7 +29,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             }
         };
         if processes::is_taken(&gpu, &memory) && !is_reported_elsewhere(host, &gpu, &memory, intent) {
-            findings.push(taken(&gpu, &memory, intent));
+            findings.push(taken(host, &gpu, &memory, intent));
         }
     }
     Ok(super::merge::merge_alike(findings))
@@ -51,7 +51,7 @@ fn is_reported_elsewhere(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &In
     all_reported || is_exclusive && !intent.cpu && is_enough()
 }
 
-fn taken(gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding {
+fn taken(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding {
     let used = memory.total.saturating_sub(memory.free);
     let processes = processes::computing(gpu);
     let largest = processes.iter().max_by_key(|process| process.memory);
@@ -85,6 +85,15 @@ fn taken(gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding {
     });
     let finding =
         need.iter().fold(finding, |finding, need| finding.seen(format!("a rank needs {}", need.from)));
+    let finding = if processes.is_empty() && host.is_wsl2() == Ok(true) {
+        finding.remedy(
+            "close programs of Windows that use the card, such as browsers and games (Task Manager, Details, the column \
+             Dedicated GPU \
+             memory shows them), or choose another --device or a smaller --batch",
+        )
+    } else {
+        finding
+    };
     let finding = finding.command(match largest {
         // Whether a process is still needed is for its owner to say: it may be a rank of another run.
         Some(process) => format!("ps -o pid,ppid,user,etime,args -p {}", process.pid),

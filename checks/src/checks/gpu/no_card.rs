@@ -31,6 +31,9 @@ fn in_guest(guest: Guest) -> Finding {
     let title = format!("the run uses a GPU, but this virtual machine ({}) has no NVIDIA card", guest.name());
     let finding = Finding::new("gpu.driver-missing", title);
     let finding = match guest {
+        Guest::Desktop("Parallels") => finding
+            .because("Parallels runs on Macs, which have no NVIDIA card, and gives its guests a virtual one without CUDA")
+            .remedy("train on another machine, which has an NVIDIA card, or on the CPU"),
         Guest::Desktop(name) => finding
             .because(format!("{name} gives its guests a virtual card without CUDA, whatever is installed in the guest"))
             .remedy(

@@ -55,7 +55,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 fn with_remedy(finding: Finding) -> Finding {
     finding
         .remedy(
-            "set the variable, with which NCCL uses ordinary NVLink: for a YOLO model that is as fast",
+            "set the variable; NCCL then uses ordinary NVLink, which is as fast for a YOLO model",
         )
         .machine_remedy(
             "to get NVLink SHARP back, stop the programs on all GPUs and reset all of them at once (`sudo nvidia-smi -r`), or restart \

@@ -9,6 +9,7 @@ use crate::facts::{Gpu, Host, NvmlState, pci_address, pci_addresses};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::nccl_files;
+use crate::remedies::kernel_option::way;
 use crate::status::Status;
 
 /// Part of the names of cards for a slot that a bridge of NVLink joins. Neither them nor modules does an IOMMU redirect.
@@ -88,10 +89,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(vec![
             finding("gpu.peer-redirected", title.to_owned(), Status::Warning).seen(line)
                 .remedy("disable direct traffic (P2P), which is slower")
-                .machine_remedy(
-                    "for direct traffic, add iommu=pt to the kernel command line and restart, or turn the IOMMU or ACS off in \
+                .machine_remedy(format!(
+                    "for direct traffic, add iommu=pt to the kernel command line{} and restart, or turn the IOMMU or ACS off in \
                      the firmware",
-                ),
+                    way(host, "iommu=pt")
+                )),
         ]);
     }
     let driver = host.driver_version();
@@ -117,10 +119,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             Iommu::Unknown => vec![finding("gpu.peer-fault", title, status)],
             Iommu::Translates(seen) => vec![finding("gpu.peer-fault", title, status).seen(seen)
                 .remedy("disable direct traffic (P2P), which is slower")
-                .machine_remedy(
+                .machine_remedy(format!(
                     "for direct traffic, take the IOMMU out of the way, which is one known cause: add iommu=pt to the kernel command \
-                     line and restart, or turn ACS off in the firmware, then try again",
-                )],
+                     line{} and restart, or turn ACS off in the firmware, then try again",
+                    way(host, "iommu=pt")
+                ))],
         });
     }
     // Those of a bridge of NVLink.

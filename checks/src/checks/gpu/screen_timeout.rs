@@ -31,8 +31,10 @@ pub(super) fn find<'a>(host: &Host, gpu: &Gpu, mut xids: impl Iterator<Item = &'
              and was terminated`",
         )
         .remedy(
-            "train on a card without a screen, or attach the screen to the other graphics of the machine; or stop the desktop while \
-             you train, and start it afterwards (`sudo systemctl isolate graphical.target`); a smaller --batch makes each step \
+            "train on a card without a screen, or attach the screen to the other graphics of the machine; or stop the \
+             desktop while you train: save your work first, because that ends all of its programs, log in on the text console \
+             (Ctrl+Alt+F3) or by SSH, and start it afterwards (`sudo systemctl isolate graphical.target`); a smaller --batch \
+             makes each step \
              shorter; take back any overclocking of the card",
         );
     let has_systemd = !matches!(host.family(), Some(Family::Alpine | Family::Void));

@@ -111,11 +111,11 @@ pub(super) fn explained(host: &Host, finding: Finding, known: Option<&str>) -> O
 fn no_memory(host: &Host, finding: Finding) -> Finding {
     let finding = finding
         .because(
-            "the machine had no memory in one piece for the firmware (GSP) that the driver loads into the card; without \
+            "the machine had no contiguous block of memory for the firmware (GSP) that the driver loads into the card; without \
              nvidia-persistenced it loads it again for each program",
         )
         .remedy(
-            "close programs that use much memory, have the kernel join what is free, and keep the card started with \
+            "close programs that use much memory, have the kernel compact what is free, and keep the card started with \
              nvidia-persistenced; if that is not enough, restart the machine",
         );
     let has_systemd = !matches!(host.family(), Some(Family::Alpine | Family::Void));
@@ -123,7 +123,8 @@ fn no_memory(host: &Host, finding: Finding) -> Finding {
         true => finding
             .command("echo 3 | sudo tee /proc/sys/vm/drop_caches")
             .command("echo 1 | sudo tee /proc/sys/vm/compact_memory")
-            .command("sudo systemctl enable --now nvidia-persistenced"),
+            .command("sudo systemctl enable nvidia-persistenced")
+            .command("sudo systemctl restart nvidia-persistenced"),
         false => restart(host, finding),
     }
 }

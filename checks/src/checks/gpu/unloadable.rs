@@ -3,8 +3,9 @@
 
 use crate::facts::{Family, Host};
 use crate::finding::Finding;
-use crate::remedies::kernel_headers::devel_package;
-use crate::remedies::upgrade;
+use crate::remedies::kernel_headers::{devel_package, of_apt};
+use crate::remedies::restart::restart;
+use crate::remedies::{arch, upgrade};
 
 /// What is wrong with the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,11 +75,15 @@ fn with_others(host: &Host, finding: Finding) -> Finding {
         Some(Family::Debian) if is_of_cloud => {
             let arch = if kernel.ends_with("arm64") { "arm64" } else { "amd64" };
             let finding = finding
-                .remedy("install Debian's ordinary kernel in place of the one for clouds, and start it");
-            return crate::remedies::restart::restart(
-                host,
-                finding.command(format!("sudo apt install linux-image-{arch} linux-headers-{arch}")),
-            );
+                .remedy(
+                    "install Debian's ordinary kernel, remove those for clouds, which GRUB would start again (answer No when asked \
+                     whether to abort the removal), and restart",
+                )
+                .command(format!("sudo apt install linux-image-{arch} linux-headers-{arch}"))
+                .command(format!(
+                    "sudo apt purge linux-image-cloud-{arch} 'linux-image-*-cloud-{arch}'"
+                ));
+            return restart(host, finding);
         }
         Some(Family::Ubuntu | Family::OnUbuntu) => format!("sudo apt install linux-modules-extra-{kernel}"),
         Some(Family::Fedora | Family::RedHat | Family::Amazon) if !host.is_image() => {
@@ -87,6 +92,13 @@ fn with_others(host: &Host, finding: Finding) -> Finding {
                 Some(Family::Amazon) => format!("sudo dnf install {extra}"),
                 _ => format!("sudo dnf install {} {extra}", extra.replace("-modules-extra-", "-modules-")),
             }
+        }
+        Some(Family::Arch) => {
+            let package = arch::package(host, &kernel);
+            let finding = finding
+                .remedy("install the package of this kernel again, which has all of its modules, and restart")
+                .command(format!("sudo pacman -Syu {package}"));
+            return restart(host, finding);
         }
         _ => {
             return finding.remedy(
@@ -102,6 +114,19 @@ fn with_others(host: &Host, finding: Finding) -> Finding {
         .command("sudo modprobe nvidia")
 }
 
+/// The command that installs the headers of this kernel, also if others are there under its name.
+fn headers(host: &Host, kernel: &str) -> Option<String> {
+    Some(match host.family()? {
+        Family::Ubuntu | Family::OnUbuntu | Family::Debian => {
+            format!("sudo apt install --reinstall {}", of_apt(kernel))
+        }
+        Family::Fedora | Family::RedHat | Family::Amazon if !host.is_image() => {
+            format!("sudo dnf install {}", devel_package(host, kernel, kernel))
+        }
+        _ => return None,
+    })
+}
+
 fn built_again(host: &Host, finding: Finding) -> Finding {
     let kernel = host.kernel_release().unwrap_or_default();
     let finding = finding.because(
@@ -114,7 +139,9 @@ fn built_again(host: &Host, finding: Finding) -> Finding {
         name.starts_with("nvidia").then(|| format!("{name}/{version}"))
     });
     match module {
-        Some(module) => finding
+        Some(module) => headers(host, &kernel)
+            .into_iter()
+            .fold(finding, Finding::command)
             .remedy("install the headers of the kernel that runs, build the module again for it, and load it")
             .command(format!("sudo dkms build --force {module} -k {kernel}"))
             .command(format!("sudo dkms install --force {module} -k {kernel}"))
@@ -124,7 +151,7 @@ fn built_again(host: &Host, finding: Finding) -> Finding {
                 "update the kernel and the driver's packages together, so that they fit, and restart",
             );
             let finding = upgrade::packages(host).into_iter().fold(finding, Finding::command);
-            crate::remedies::restart::restart(host, finding)
+            restart(host, finding)
         }
     }
 }

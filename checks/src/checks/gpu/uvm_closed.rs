@@ -40,10 +40,9 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
                 )
                 .remedy(
                     "let the host give the container the device files by name, which finds the numbers by itself, and remove \
-                     the lines `lxc.cgroup2.devices.allow` and `lxc.mount.entry` for NVIDIA from its settings; the number \
-                     is in /proc/devices",
-                )
-                .command("grep nvidia /proc/devices"),
+                     the lines `lxc.cgroup2.devices.allow` and `lxc.mount.entry` for NVIDIA from its settings (in Proxmox \
+                     /etc/pve/lxc/NUMBER.conf; `pct list` shows the number)",
+                ),
             Start::Gpus(1),
         ),
         _ => start_with(

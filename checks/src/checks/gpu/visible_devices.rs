@@ -140,7 +140,9 @@ fn hidden(host: &Host, intent: &Intent, value: &str, title: String) -> Finding {
     let finding = Finding::new("gpu.hidden", title).seen(format!("CUDA_VISIBLE_DEVICES=\"{value}\""));
     let finding = match host.job() {
         Some(_) => finding,
-        None => finding.remedy("unset the variable, or use GPUs that it lists"),
+        None => {
+            finding.remedy("use GPUs that it lists, or unset the variable if nobody else uses the others")
+        }
     };
     if hides_all(value) { unset(host, intent, finding) } else { finding }
 }

@@ -138,8 +138,15 @@ fn with_library(host: &Host, port: &InfinibandPort, title: String) -> Finding {
     let finding = finding.remedy(format!(
         "install libibverbs with the drivers of the adapters{where_to}, on all machines of the run"
     ));
+    let of_apt = match host.place() {
+        // Images have no lists of packages.
+        Place::Docker | Place::DockerInWsl | Place::Podman | Place::Pod => {
+            "RUN apt-get update && apt-get install -y libibverbs1 ibverbs-providers  # in the Dockerfile"
+        }
+        _ => "sudo apt install libibverbs1 ibverbs-providers",
+    };
     let package = host.package_command([
-        "sudo apt install libibverbs1 ibverbs-providers",
+        of_apt,
         "sudo dnf install libibverbs",
         "sudo zypper install libibverbs1 libibverbs",
         "sudo pacman -Syu rdma-core",
@@ -246,24 +253,28 @@ fn with_interface(host: &Host, port: &InfinibandPort) -> Finding {
         ),
         Place::Pod => finding
             .remedy(format!(
-                "give the pod the interface besides the `rdma/…` resource: the node's network (`hostNetwork: true`), or an \
+                "give the pod the interface besides the `rdma/…` resource: the node's network (`hostNetwork: true` with \
+                 `dnsPolicy: ClusterFirstWithHostNet`), or an \
                  interface of this adapter by Multus (a NetworkAttachmentDefinition of the type macvlan, host-device or SR-IOV, \
                  named in the annotation k8s.v1.cni.cncf.io/networks); {SOCKETS}"
             ))
-            .command("hostNetwork: true"),
+            .command("hostNetwork: true")
+            .command("dnsPolicy: ClusterFirstWithHostNet"),
         Place::Lxc => finding.remedy(format!(
             "move the adapter's interface into the container (LXD and Incus: a device of the type nic with nictype=physical; Proxmox: \
              `lxc.net.1.type: phys` and `lxc.net.1.link`); {SOCKETS}"
         )),
         _ => {
             let remedy = format!(
-                "start the container with the host's network, on all machines of the run; a bridge or macvlan of another interface \
-                 does not do; {SOCKETS}"
+                "start the container with the host's network, on all machines of the run; a bridge or macvlan of another \
+                 interface is not enough; {SOCKETS}"
             );
             start_with(host, finding.remedy(remedy), Start::Infiniband)
         }
     };
-    finding.command("export NCCL_IB_DISABLE=1")
+    // It is the other way: who did both would have no RoCE.
+    let has_way = host.rental().is_none() && host.place() != Place::Lxc;
+    if has_way { finding } else { finding.command("export NCCL_IB_DISABLE=1") }
 }
 
 /// An adapter cannot read the memory of a GPU by itself: NCCL copies through the machine's memory. The open kernel module

@@ -101,7 +101,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         ))
         .seen(told);
     let remedy = format!(
-        "give the route of {} a larger metric, or move one of the two interfaces to another subnet on all machines",
+        "give the route of {} a larger metric (NetworkManager: `ipv4.route-metric`; systemd-networkd: `RouteMetric=`), or move \
+         one of the two interfaces to another subnet on all machines",
         used.interface
     );
     Ok(vec![if host.is_own_machine() {

@@ -48,7 +48,7 @@ pub(super) fn finding(host: &Host, intent: &Intent) -> Option<Finding> {
         .seen(format!("{}: {}", first.1.name, first.1.addresses.join(", ")))
         .seen(format!("{}: {}", second.1.name, second.1.addresses.join(", ")))
         .because(
-            "Linux answers on any interface for the addresses of all (ARP), so that other machines send to the wrong port; NCCL's \
+            "Linux answers on any interface for the addresses of all (ARP), so other machines send to the wrong port; NCCL's \
              connections between RoCE ports then fail or time out",
         );
     Some(if host.is_own_machine() {

@@ -48,7 +48,7 @@ fn ahead(host: &Host, now: u64, made: u64) -> Result<Option<Finding>, Unknown> {
     if hardware < made || now <= hardware.saturating_add(FAR) {
         return Ok(None);
     }
-    let title = format!("the clock says {}, but the hardware's clock {}", day(now), day(hardware));
+    let title = format!("the clock says {}, but the hardware clock says {}", day(now), day(hardware));
     Ok(Some(finding(host, title)?.because(
         "with a clock that is years ahead, every certificate has expired, so libtorch, weights and data sets cannot \
          be downloaded",

@@ -34,7 +34,8 @@ pub(super) fn findings(host: &Host, intent: &Intent) -> Option<Finding> {
     let need = Need { tasks, words };
     let status = if intent.run { Status::Error } else { Status::Warning };
     let finding = of_user(host, &need).or_else(|| of_group(host, &need))?;
-    Some(finding.status(status).seen("until then, use fewer ranks and fewer --workers"))
+    let text = finding.remedy.as_ref().map_or_else(String::new, |remedy| format!("{}; ", remedy.text));
+    Some(finding.status(status).remedy(format!("{text}until then, use fewer ranks and fewer --workers")))
 }
 
 /// `ulimit -u`, which counts all threads of the user. Root has no such limit.
@@ -119,12 +120,12 @@ fn of_systemd(host: &Host, finding: Finding, limit: &TaskLimit, need: &Need) -> 
             let wanted = (limit.used + need.tasks).next_power_of_two().max(4096);
             finding
                 .remedy(
-                    "raise the limit of systemd for all sessions of this user (TasksMax); it counts at once",
+                    "raise the limit of systemd for all sessions of this user (TasksMax); it takes effect immediately",
                 )
                 .command(format!("sudo systemctl set-property {slice} TasksMax={wanted}"))
         }
         Some(unit) => finding
-            .remedy("raise the limit of this unit (TasksMax); it counts at once")
+            .remedy("raise the limit of this unit (TasksMax); it takes effect immediately")
             .command(format!("sudo systemctl set-property {unit} TasksMax=infinity")),
         None => finding.remedy(format!("raise the limit in {}", limit.file)),
     }

@@ -2,7 +2,7 @@
 //! in /etc/wsl.conf may be nobody's; WSL then starts as root.
 
 use crate::checks::{Answer, Check};
-use crate::facts::Host;
+use crate::facts::{Family, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
@@ -61,15 +61,34 @@ fn nobody(host: &Host, name: &str, is_root: bool) -> Option<Finding> {
         Some(line) => finding.seen(line),
         None => finding.seen(format!("/etc/passwd has no user {name}")),
     };
-    Some(
-        finding
-            .remedy(format!(
-                "write the name of an existing user after `default=` in {CONF}, or create that user; then end the distribution in a \
-                 Windows terminal"
-            ))
-            .command(format!("sudo useradd -m -s /bin/bash {}", quote(name)))
-            .command(terminate(host)),
-    )
+    let finding = match homes(host).as_slice() {
+        [] => {
+            let user = quote(name);
+            finding
+                .remedy("create that user with a password, then end the distribution in a Windows terminal")
+                .command(format!("sudo useradd -m -s /bin/bash -G {} {user}", administrators(host)))
+                .command(format!("sudo passwd {user}"))
+        }
+        users => {
+            let user = if let [only] = users { only.as_str() } else { "<user>" };
+            finding
+                .remedy(format!(
+                    "write the user of this distribution ({}) after `default=` in {CONF}, then end the distribution in a Windows \
+                     terminal; create {name} only if you want another user",
+                    users.join(", ")
+                ))
+                .command(format!("sudo sed -i 's/^default *=.*/default={user}/' {CONF}"))
+        }
+    };
+    Some(finding.command(terminate(host)))
+}
+
+/// The group whose users may use sudo.
+fn administrators(host: &Host) -> &'static str {
+    match host.family() {
+        Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian) => "sudo",
+        _ => "wheel",
+    }
 }
 
 /// The number in the registry of Windows is nobody's, often a decimal number in a field for hexadecimal ones.
@@ -80,6 +99,8 @@ fn number(host: &Host) -> Option<Finding> {
     if number == 0 {
         return None;
     }
+    let users = homes(host);
+    let user = if let [only] = users.as_slice() { only.as_str() } else { "<user>" };
     let title =
         format!("WSL starts as user number {number}, whom this distribution does not have, and so as root");
     Some(
@@ -89,7 +110,11 @@ fn number(host: &Host) -> Option<Finding> {
                  hexadecimal ones (1000 is 3e8)",
             )
             .seen(line)
-            .command(set_default(host, "<user>"))
+            .remedy(format!(
+                "name the user of this distribution{} under [user] in {CONF}, then end the distribution in a Windows terminal",
+                if users.is_empty() { String::new() } else { format!(" ({})", users.join(", ")) }
+            ))
+            .command(set_default(host, user))
             .command(terminate(host)),
     )
 }

@@ -113,7 +113,7 @@ fn advised(finding: Finding, drive: &Drive) -> Finding {
     if drive.kind == "drvfs" {
         return finding
             .because("Windows did not have this drive when WSL started: it was not connected, locked, or is a network drive")
-            .remedy("open the drive in Windows' Explorer, then mount it; `mount` also shows what is wrong")
+            .remedy("open the drive in File Explorer, then mount it; `mount` also shows what is wrong")
             .command("sudo mount -a");
     }
     let is_disk =

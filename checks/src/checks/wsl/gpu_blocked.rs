@@ -67,7 +67,7 @@ pub(super) fn finding(host: &Host) -> Finding {
     let blocked: Vec<&Card> = cards.iter().filter(is_tcc).collect();
     if !cards.is_empty() && blocked.is_empty() {
         return finding
-            .because("no card is in TCC mode, so that Windows' driver or WSL itself is too old or faulty, or a setting blocks it")
+            .because("no card is in TCC mode, so Windows' driver or WSL itself is too old or faulty, or a setting blocks it")
             .remedy(
                 "install the newest NVIDIA driver for Windows (for data center cards, the Data Center driver), update WSL and shut \
                  it down, then restart Windows",

@@ -181,6 +181,7 @@ fn without_program() -> Finding {
         )
         .command(enable("Microsoft-Windows-Subsystem-Linux"))
         .command(enable("VirtualMachinePlatform"))
+        .command("shutdown /r /t 0")
 }
 
 fn not_installed(title: &str) -> Finding {
@@ -188,6 +189,7 @@ fn not_installed(title: &str) -> Finding {
         .because("Windows does not include WSL; it must be installed")
         .remedy("install it in a Windows terminal as administrator, then restart Windows")
         .command("wsl.exe --install")
+        .command("shutdown /r /t 0")
 }
 
 fn trouble(host: &Host, answer: &str) -> Option<Finding> {
@@ -233,7 +235,7 @@ fn unknown_failure(code: &str) -> Finding {
     Finding::new("wsl.damaged", format!("WSL does not start: wsl.exe reports {code}"))
         .because("a service of WSL is missing, does not start, or does not answer")
         .remedy(
-            "restart Windows; if WSL says the same again, run the installer (.msi) of \
+            "restart Windows; if WSL says the same again, run the installer (.msi) from \
              https://github.com/microsoft/WSL/releases as administrator, which repairs WSL and keeps distributions",
         )
         .command("shutdown /r /t 0")

@@ -51,9 +51,9 @@ fn missing(host: &Host) -> Finding {
         Ok(Some(text)) if !text.lines().any(|line| line.trim() == super::LIBRARIES) => {
             finding.seen(format!("{LOADER_FILE} does not list the folder")).command(write)
         }
-        Ok(Some(_)) => {
-            finding.seen(format!("{LOADER_FILE} lists the folder, but the loader's cache is older"))
-        }
+        Ok(Some(_)) => finding
+            .seen(format!("{LOADER_FILE} lists the folder, but the loader's cache is older"))
+            .remedy("rebuild the loader's cache"),
         Err(_) => finding.command(write),
     };
     let finding = if host.wsl_conf_flag("automount", "ldconfig") == Some(false) {

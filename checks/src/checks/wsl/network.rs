@@ -115,10 +115,12 @@ fn dns(host: &Host, fetches: bool) -> Option<Finding> {
             finding
                 .because("`generateResolvConf=false` in /etc/wsl.conf prevents WSL from writing that file")
                 .remedy(
-                    "remove that line from /etc/wsl.conf, delete the file, then shut WSL down from \
-                         Windows, which writes it again",
+                    "remove that line from /etc/wsl.conf, delete the file or link, then shut WSL down from Windows, which \
+                     writes it \
+                     again",
                 )
-                .command(format!("sudo rm {path}"))
+                .command("sudo sed -i '/generateResolvConf/Id' /etc/wsl.conf")
+                .command(format!("sudo rm -f {path}"))
                 .command(super::SHUTDOWN),
         );
     }
@@ -151,11 +153,12 @@ fn own_server(finding: Finding, path: &str) -> Finding {
     finding
         .because(
             "WSL asks Windows for names by way of the adapter `vEthernet (WSL)`, which a firewall (of Windows, ESET, Symantec) or a VPN \
-             blocks; this Windows has no DNS tunnel (`dnsTunneling`), which needs Windows 11 22H2",
+             blocks; this Windows does not support DNS tunneling (`dnsTunneling`), which needs Windows 11 22H2",
         )
         .remedy(
-            "name a DNS server yourself with the commands: in a company its own (`Get-DnsClientServerAddress` in PowerShell shows it) \
-             instead of 1.1.1.1; or let the firewall accept WSL, in PowerShell as administrator: `New-NetFirewallRule -DisplayName WSL \
+            "name a DNS server yourself with the commands; in a company, replace 1.1.1.1 by its own server \
+             (`Get-DnsClientServerAddress` in PowerShell shows it); or let the firewall accept WSL, in PowerShell as \
+             administrator: `New-NetFirewallRule -DisplayName WSL \
              -Direction Inbound -InterfaceAlias 'vEthernet (WSL)' -Action Allow`; with a VPN, \
              `networkingMode=virtioproxy` under [wsl2] in .wslconfig (WSL 2.3 or later) goes through it",
         )

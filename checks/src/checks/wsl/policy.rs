@@ -48,7 +48,8 @@ pub(super) fn app_control(host: &Host) -> Finding {
             .because("Smart App Control of Windows blocks programs that it does not know")
             .seen(format!("{SMART} is 1"))
             .remedy(
-                "install the WSL of today, which Microsoft has signed; if Windows blocks it too, turn Smart App Control off (Windows \
+                "install the current WSL, which Microsoft has signed; if Windows blocks it too, turn Smart App Control off \
+                 (Windows \
                  Security, App & browser control, Smart App Control), which older builds of Windows 11 turn on again only after a \
                  reset of the PC",
             )

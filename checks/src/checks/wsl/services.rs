@@ -76,7 +76,14 @@ pub(super) fn disabled(host: &Host, answers: &[&str]) -> Option<Finding> {
         name => vec![format!("sc.exe config {name} start= demand"), format!("sc.exe start {name}")],
     });
     let finding = commands.fold(finding, Finding::command);
-    Some(if has_dns_client { finding.command("shutdown /r /t 0") } else { finding })
+    Some(match () {
+        () if has_dns_client => finding
+            .remedy("turn the service on again in a Windows terminal as administrator, and restart Windows")
+            .command("shutdown /r /t 0"),
+        // WSL runs, and takes the network when it starts again.
+        () if status == Status::Warning => finding.command(super::SHUTDOWN),
+        () => finding,
+    })
 }
 
 /// Whether WSL starts with another network, if it starts all the same: `falling back to networkingMode VirtioProxy`.

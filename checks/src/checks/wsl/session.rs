@@ -177,7 +177,7 @@ fn without_systemd(host: &Host, first: &str) -> Finding {
     let is_asked_for = host.wsl_conf_flag("boot", "systemd") == Some(true);
     if ["/lib/systemd/systemd", "/usr/lib/systemd/systemd"].iter().all(|path| host.exists(path) == Ok(false))
     {
-        let finding = finding.because("this distribution has no systemd, so that WSL cannot start it");
+        let finding = finding.because("this distribution has no systemd, so WSL cannot start it");
         return match host.distribution().ok().and_then(|distribution| distribution.packages()) {
             Some(Packages::Apt) => finding
                 .remedy(

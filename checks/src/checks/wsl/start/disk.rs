@@ -69,6 +69,12 @@ impl Disk {
         letter.filter(|drive| drive.ends_with(':')).unwrap_or("C:")
     }
 
+    /// The command that copies it to another drive.
+    fn rescue(&self) -> String {
+        let (folder, file) = self.file().rsplit_once('\\').unwrap_or(("<folder of ext4.vhdx>", "ext4.vhdx"));
+        format!("robocopy.exe \"{folder}\" \"<another drive>:\\rescue\" \"{file}\" /R:1 /W:1")
+    }
+
     /// The finding, with the command that finds the file if it is not known.
     fn found(&self, finding: Finding) -> Finding {
         if self.path.is_some() { finding } else { finding.command(FIND) }
@@ -136,7 +142,7 @@ pub(super) fn finding(fault: Fault, disk: &Disk) -> Finding {
             .command(SHUTDOWN)
             .command(format!("cipher.exe /d \"{}\"", disk.file())),
         Fault::DiskOfMovedApp => new("wsl.disk-unusable", "is in the folder of an app on another drive")
-            .because("Windows protects apps on drives other than its own, so that WSL cannot use the files of this one")
+            .because("Windows protects apps on drives other than its own, so WSL cannot use the files of this one")
             .remedy(
                 "move the app back to C: (Settings, Apps, Installed apps, its menu, Move), and set Settings, System, Storage, \
                  `Where new content is saved` back to C:; do not uninstall the app, which deletes its disk",
@@ -173,11 +179,13 @@ fn unreadable(finding: Finding, disk: &Disk) -> Finding {
     finding
         .because("the file system of the Windows drive (NTFS) or the drive itself is damaged; Linux is not at fault")
         .remedy(
-            "shut WSL down, copy ext4.vhdx to another drive as far as Windows can read it, and check the Windows drive in a \
-             terminal as administrator; look at the health of the drive; if WSL then says that the Linux file system is \
+            "shut WSL down, copy ext4.vhdx to another drive, and only then repair the Windows drive in a terminal as \
+             administrator, because chkdsk may cut off or delete the file; if it cannot be copied, restore a backup of it; look at \
+             the health of the drive; if WSL then says that the Linux file system is \
              damaged, check it with e2fsck from another distribution",
         )
         .command(SHUTDOWN)
+        .command(disk.rescue())
         .command(format!("chkdsk {} /f", disk.drive()))
 }
 
@@ -207,7 +215,7 @@ pub(super) fn access_denied(host: &Host, disk: &Disk, failure: &Failure<'_>) -> 
         return Finding::new("wsl.access-denied", "WSL cannot start: Windows denies its service access to a file")
             .because("two installations of WSL are mixed, or a virus scanner or a policy blocks the virtual machine")
             .remedy(
-                "restart Windows; if that does not help, run the installer (.msi) of \
+                "restart Windows; if that does not help, run the installer (.msi) from \
                  https://github.com/microsoft/WSL/releases as administrator, which repairs WSL and keeps distributions; then \
                  exclude the folder of WSL in the virus scanner",
             )

@@ -86,7 +86,7 @@ pub(super) fn damaged(host: &Host, file: Option<&str>) -> Finding {
     let finding = Finding::new("wsl.damaged", title)
         .because(
             "an update of WSL was not completed, or another program removed the file; `wsl --status` and `wsl -l -v` do not \
-             need it, so that they look healthy",
+             need it, so they look healthy",
         )
         .remedy(repair.clone());
     let finding = match own.filter(|_| file.is_none()) {

@@ -22,7 +22,7 @@ pub(super) fn finding(host: &Host, failure: &Failure<'_>) -> Finding {
         Fault::Memory => {
             let finding = Finding::new(
                 "wsl.no-memory-to-start",
-                "WSL cannot start: Windows has not enough memory for its virtual machine",
+                "WSL cannot start: Windows does not have enough memory for its virtual machine",
             );
             let limit = host.wslconfig().ok().and_then(|config| Some(config.value("memory")?.to_owned()));
             let finding = match limit {
@@ -76,18 +76,20 @@ fn other(code: &str) -> Finding {
             .because("Windows cannot start the virtual machine of WSL: Windows' part of it (Hyper-V) is in a faulty state")
             .remedy(
                 "restart Windows and update WSL; if WSL says the same again, turn the Virtual Machine Platform off and on in a \
-                 Windows terminal as administrator, with a restart after each; then run the installer (.msi) of \
+                 Windows terminal as administrator, with a restart after each; then run the installer (.msi) from \
                  https://github.com/microsoft/WSL/releases, which repairs WSL and keeps distributions",
             )
             .command("wsl.exe --update")
             .command("dism.exe /online /disable-feature /featurename:VirtualMachinePlatform")
-            .command("dism.exe /online /enable-feature /featurename:VirtualMachinePlatform /all");
+            .command("shutdown /r /t 0")
+            .command("dism.exe /online /enable-feature /featurename:VirtualMachinePlatform /all")
+            .command("shutdown /r /t 0");
     }
     finding
         .because("WSL itself runs, and this distribution does not")
         .remedy(
             "shut WSL down and start it again; then update WSL and restart Windows; if WSL says the same again, run the \
-             installer (.msi) of https://github.com/microsoft/WSL/releases, which repairs WSL and keeps distributions",
+             installer (.msi) from https://github.com/microsoft/WSL/releases, which repairs WSL and keeps distributions",
         )
         .command(SHUTDOWN)
         .command("wsl.exe --update")
@@ -119,7 +121,7 @@ fn fragmented(host: &Host, finding: Finding) -> Finding {
              left: after days of work its memory is in small pieces, also if much is free",
         )
         .remedy(
-            "close programs and restart Windows (Restart, because Shut down keeps the state); if it comes back, write \
+            "close programs and restart Windows (Restart, because Shut down keeps the state); if the error comes back, write \
              `processors=4`, or half of the PC's, under [wsl2] in .wslconfig, lower `memory=`, and let Windows manage the \
              page file (SystemPropertiesPerformance.exe, Advanced, Virtual memory)",
         );
@@ -150,19 +152,28 @@ pub(super) fn timeout(host: &Host, code: &str, disk: &Disk) -> Finding {
     if let Some(versions) = versions.filter(|_| is_slow && code.contains("createvm")) {
         return slow_kernel(finding, versions.wsl);
     }
-    let update = match versions.and_then(|versions| versions.windows) {
-        Some(windows) if matches!(windows.build(), 22621 | 22631) && windows.0[3] == FAULTY_REVISION => {
-            "Windows' update KB5043145 is known to do this: install a newer one with Windows Update, or remove it with `wusa.exe \
-             /uninstall /kb:5043145` in a Windows terminal as administrator"
-        }
-        _ => {
-            "if it began with an update of Windows, install the next one (Settings, Windows Update), or remove that one there \
-             (Update history, Uninstall updates)"
-        }
-    };
+    let is_faulty = versions
+        .and_then(|versions| versions.windows)
+        .is_some_and(|windows| matches!(windows.build(), 22621 | 22631) && windows.0[3] == FAULTY_REVISION);
+    if is_faulty && code.contains("createvm") {
+        return Finding::new(
+            "wsl.start-timeout",
+            "WSL does not start since Windows' update KB5043145: its virtual machine does not answer in time",
+        )
+        .because("with this update of Windows no virtual machine answers in time")
+        .remedy(
+            "install a newer update with Windows Update, or remove this one in a Windows terminal as administrator (`wusa.exe \
+             /uninstall /kb:5043145`), and restart Windows",
+        )
+        .command("start ms-settings:windowsupdate")
+        .command("shutdown /r /t 0");
+    }
+    let update = "if it began with an update of Windows, install the next one (Settings, Windows Update), or remove that one there \
+                  (Update history, Uninstall updates)";
     let finding = finding
         .command(SHUTDOWN)
         .command("dism.exe /online /enable-feature /featurename:VirtualMachinePlatform /all")
+        .command("shutdown /r /t 0")
         .command("wsl.exe --update");
     if code.contains("createvm") {
         return and(finding, update);

@@ -106,7 +106,8 @@ fn nat(host: &Host, finding: Finding, code: &str) -> Finding {
              because of a VPN, VMware's bridge, Npcap or the firewall of another program (such as Comodo)",
         ).remedy(
             "restart the Host Network Service in a Windows terminal as administrator, then Windows; remove VMware's bridge, Npcap \
-             and Comodo's firewall from the network adapters, and end VPN programs; to start WSL without NAT meanwhile, write \
+             and Comodo's firewall from the network adapters (ncpa.cpl, Properties of each adapter, clear their boxes), and end \
+             VPN programs; to start WSL without NAT meanwhile, write \
              `networkingMode=virtioproxy` or `networkingMode=none` under [wsl2] in .wslconfig",
         )),
     }
@@ -119,21 +120,26 @@ fn port_taken(host: &Host, finding: Finding) -> Finding {
     let owner = host.listening().ok().and_then(|all| {
         all.into_iter().filter(|one| one.port == DNS).filter_map(|one| one.process).find(is_other)
     });
-    let finding = match owner {
+    let stop = match &owner {
+        Some(owner) => format!("stop {owner}"),
+        None => "find the program (the command shows it), stop it".to_owned(),
+    };
+    let finding = match &owner {
         Some(owner) => finding.seen(format!("{owner} answers at port {DNS} of Windows")),
         None => finding,
     };
     finding
         .because(
-            "another program of Windows answers at port 53, most often a DNS server or filter (AdGuard Home, Pi-hole, Technitium, Acrylic, \
+            "another Windows program is listening on port 53, usually a DNS server or filter (AdGuard Home, Pi-hole, \
+             Technitium, Acrylic, \
              dnscrypt-proxy, unbound); Internet Connection Sharing needs that port for WSL's network",
         )
-        .remedy(
-            "find the program (the command shows it), stop it, start WSL, and start the program again; for good, let it listen at one \
+        .remedy(format!(
+            "{stop}, start WSL, and start the program again; to solve it permanently, let it listen at one \
              address of the PC instead of 0.0.0.0, or write `networkingMode=virtioproxy`, or on Windows 11 `networkingMode=mirrored`, \
-             under [wsl2] in .wslconfig; if no other program has port 53, restart the Host Network Service (`net stop hns`, `net start \
-             hns`) and Windows",
-        )
+             under [wsl2] in .wslconfig; if no other program has port 53, restart the Host Network Service (`net stop hns`, \
+             `net start hns`) and Windows"
+        ))
         .command("powershell.exe -Command \"Get-Process -Id (Get-NetUDPEndpoint -LocalPort 53).OwningProcess\"")
         .command(SHUTDOWN)
 }

@@ -53,7 +53,7 @@ pub(super) fn download(host: &Host, text: &str, is_list: bool) -> Finding {
             .remedy(
                 "connect this PC to the internet, end the VPN, or set another DNS server (such as 1.1.1.1) in Windows' network \
                  settings; if only the store is blocked, download from the web instead; if raw.githubusercontent.com is blocked \
-                 too, download the .msi of https://github.com/microsoft/WSL/releases and Ubuntu's .wsl file of \
+                 too, download the .msi from https://github.com/microsoft/WSL/releases and Ubuntu's .wsl file of \
                  https://releases.ubuntu.com/24.04 on another machine, and install them with `wsl --install --from-file FILE`",
             )
     } else {
@@ -72,7 +72,7 @@ pub(super) fn installer(host: &Host) -> Finding {
             "an earlier installation of WSL was not completed, or Windows Installer lost the file from which it was installed",
         )
         .remedy(format!(
-            "update from a Windows terminal as administrator; if that fails again, run the installer (.msi) of \
+            "update from a Windows terminal as administrator; if that fails again, run the installer (.msi) from \
              https://github.com/microsoft/WSL/releases ({}) as administrator; if that says error 1612 or 1603, first remove \
              `Windows Subsystem for Linux` with Microsoft's Program Install and Uninstall troubleshooter; if it says error 1714, \
              also with `Get-AppxPackage *WindowsSubsystemForLinux* -AllUsers | Remove-AppxPackage -AllUsers` in PowerShell as \
@@ -134,7 +134,7 @@ pub(in crate::checks::wsl) fn with_store(host: &Host, mut finding: Finding) -> F
     }
     finding
         .seen(format!("turning the feature on fails with {}", error.trim_start_matches("error: ")))
-        .because("Windows cannot turn the feature on: its store of components, from which it takes the files, is damaged")
+        .because("Windows cannot turn the feature on: its component store, from which it takes the files, is damaged")
         .remedy(
             "repair Windows in a terminal as administrator, restart it, and turn the feature on again; if the repair itself fails, let \
              `chkdsk C: /f` check the drive at the next start and repeat it; if that does not help, install Windows over itself with \
@@ -200,7 +200,7 @@ pub(super) fn service_missing(host: &Host) -> Finding {
     }
     let file = msi(host);
     Finding::new("wsl.damaged", "WSL cannot start: its service (WSLService) is not installed")
-        .because("an update of WSL removed its service and did not complete, so that every command fails")
+        .because("an update of WSL removed its service and did not complete, so every command fails")
         .remedy(format!(
             "remove the remains of WSL's app, run the installer ({file}) of https://github.com/microsoft/WSL/releases as \
              administrator, and restart Windows; if the installer fails, let Microsoft's Program Install and Uninstall \

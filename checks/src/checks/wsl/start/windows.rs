@@ -15,8 +15,8 @@ pub(super) fn unsigned(host: &Host, code: &str) -> Finding {
         let title = format!("WSL cannot start: this preview of Windows (build {build}) has expired");
         return Finding::new("wsl.windows-old", title)
             .because(
-                "the signature of Hyper-V in a preview of Windows ends after some months, and Windows then starts no virtual machine \
-                 any more, also not Windows Sandbox",
+                "the signature of Hyper-V in a preview of Windows ends after some months, and Windows then no longer starts any \
+                 virtual machine, not even Windows Sandbox",
             )
             .remedy(PREVIEW)
             .command("start ms-settings:windowsupdate");
@@ -50,7 +50,7 @@ pub(super) fn refused(host: &Host, code: &str) -> Finding {
     };
     Finding::new("wsl.damaged", title)
         .because(format!(
-            "{expired}or a program for encryption or against data loss, as companies have, keeps virtual machines from starting"
+            "{expired}or encryption or data-loss-prevention software, as used in companies, keeps virtual machines from starting"
         ))
         .remedy(
             "install all updates of Windows, update WSL and restart Windows; if WSL says the same again, end such a program or let it \
@@ -60,7 +60,9 @@ pub(super) fn refused(host: &Host, code: &str) -> Finding {
         .command("start ms-settings:windowsupdate")
         .command("wsl.exe --update")
         .command("dism.exe /online /disable-feature /featurename:VirtualMachinePlatform")
-        .command("dism.exe /online /enable-feature /featurename:VirtualMachinePlatform /all")
+            .command("shutdown /r /t 0")
+            .command("dism.exe /online /enable-feature /featurename:VirtualMachinePlatform /all")
+            .command("shutdown /r /t 0")
 }
 
 /// Windows started WSL's service, or asked it, and got no answer.
@@ -69,7 +71,7 @@ pub(super) fn service_silent(code: &str) -> Finding {
         .because("the WSL that is part of Windows is out of date or damaged, or an update of WSL was not completed")
         .remedy(
             "update WSL in a Windows terminal as administrator, and restart Windows; if WSL says the same again, run the installer \
-             (.msi) of https://github.com/microsoft/WSL/releases as administrator, which repairs WSL and keeps distributions",
+             (.msi) from https://github.com/microsoft/WSL/releases as administrator, which repairs WSL and keeps distributions",
         )
         .command("wsl.exe --update")
         .command("shutdown /r /t 0")
@@ -108,14 +110,14 @@ pub(super) fn nested(host: &Host) -> Finding {
 
 /// The number of a launcher, such as ubuntu.exe, that nothing else explains.
 pub(super) fn launcher(code: &str) -> Finding {
-    Finding::new("wsl.damaged", format!("WSL does not start: Windows reports {code} for a distribution"))
+    Finding::new("wsl.damaged", format!("WSL does not start a distribution: Windows reports {code}"))
         .because(
             "a service or feature of Windows that WSL needs does not work, most often because the WSL that is part of Windows is out of \
              date; Windows says no more than this number",
         )
         .remedy(
             "update WSL in a Windows terminal as administrator, restart Windows, and start the distribution again; if it reports the \
-             same, turn the Virtual Machine Platform on and restart once more; then run the installer (.msi) of \
+             same, turn the Virtual Machine Platform on and restart once more; then run the installer (.msi) from \
              https://github.com/microsoft/WSL/releases as administrator, which repairs WSL and keeps distributions",
         )
         .command("wsl.exe --update")
