@@ -35,6 +35,9 @@ pub(super) fn findings(host: &Host, intent: &Intent) -> Option<Finding> {
     let status = if intent.run { Status::Error } else { Status::Warning };
     let finding = of_user(host, &need).or_else(|| of_group(host, &need))?;
     let text = finding.remedy.as_ref().map_or_else(String::new, |remedy| format!("{}; ", remedy.text));
+    if text.contains("fewer ranks") {
+        return Some(finding.status(status));
+    }
     Some(finding.status(status).remedy(format!("{text}until then, use fewer ranks and fewer --workers")))
 }
 

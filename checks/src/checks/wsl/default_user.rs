@@ -112,7 +112,7 @@ fn number(host: &Host) -> Option<Finding> {
             .seen(line)
             .remedy(format!(
                 "name the user of this distribution{} under [user] in {CONF}, then end the distribution in a Windows terminal",
-                if users.is_empty() { String::new() } else { format!(" ({})", users.join(", ")) }
+                if users.is_empty() { " (`ls /home` shows it)".to_owned() } else { format!(" ({})", users.join(", ")) }
             ))
             .command(set_default(host, user))
             .command(terminate(host)),

@@ -199,11 +199,17 @@ fn trouble(host: &Host, answer: &str) -> Option<Finding> {
         Trouble::VirtualizationOff if !answer.contains("0x80370102") => return Some(off(answer)),
         Trouble::VirtualizationOff => (
             "wsl.virtualization-off",
-            &["bcdedit /set hypervisorlaunchtype Auto", "wsl.exe --install --no-distribution"],
+            &[
+                "bcdedit /set hypervisorlaunchtype Auto",
+                "wsl.exe --install --no-distribution",
+                "shutdown /r /t 0",
+            ],
         ),
         // `wsl --install` starts the same installer, which fails in the same way.
         Trouble::Damaged => ("wsl.damaged", &[]),
-        Trouble::FeatureOff => ("wsl.feature-off", &["wsl.exe --install --no-distribution"]),
+        Trouble::FeatureOff => {
+            ("wsl.feature-off", &["wsl.exe --install --no-distribution", "shutdown /r /t 0"])
+        }
         Trouble::NotInstalled => return Some(not_installed("WSL is not installed on this PC")),
         Trouble::KernelMissing => ("wsl.kernel-missing", &["wsl.exe --update"]),
         Trouble::NoDistribution => ("wsl.no-distribution", &["wsl.exe --install -d Ubuntu"]),
@@ -250,7 +256,8 @@ fn off(answer: &str) -> Finding {
             "turn the Virtual Machine Platform on in a Windows terminal as administrator, and restart Windows; if WSL \
              says the same again, enable virtualization (Intel VT-x or AMD SVM) in the firmware",
         )
-        .command("wsl.exe --install --no-distribution");
+        .command("wsl.exe --install --no-distribution")
+        .command("shutdown /r /t 0");
     match exe_output::code(answer) {
         Some(code) => finding.seen(format!("wsl.exe reports {code}")),
         None => finding,
