@@ -46,9 +46,11 @@ impl Inside {
                     error @ InWslError::OtherVersion { .. } => return refused(&error, distribution),
                     _ => {
                         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-                        let said =
-                            if said.is_empty() { "its answer is not a report".to_owned() } else { said };
-                        Err((format!("it could not check: {said}"), None))
+                        Err(if said.is_empty() {
+                            ("its answer is not a report".to_owned(), None)
+                        } else {
+                            (format!("it could not check: {said}"), None)
+                        })
                     }
                 },
             },
