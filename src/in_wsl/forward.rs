@@ -117,8 +117,15 @@ impl Wsl {
     /// Why the program did not answer: what `wsl.exe` wrote is in the terminal, in the language of Windows, so that it
     /// is asked once more.
     fn why(&self, ended: ExitStatus, trains: bool) -> InWslError {
-        let mut question = self.exe.command(&["-d", &self.distribution, "--exec", PROGRAM, "--version"]);
-        match question.stdin(Stdio::null()).output() {
+        let question = self.exe.command(&["-d", &self.distribution, "--exec", PROGRAM, "--version"]);
+        let answer = match within(question, MOST) {
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) => {
+                return InWslError::Hangs { distribution: self.distribution.clone(), limit: MOST };
+            }
+            Err(source) => Err(source),
+        };
+        match answer {
             Ok(answer) if answer.status.success() => {
                 self.ended(ended, decode(&answer.stdout).trim().strip_prefix("yolo "), trains)
             }

@@ -43,7 +43,9 @@ fn of_unit(finding: Finding, limit: &MemoryLimit, wanted: u64) -> Finding {
     let finding =
         finding.remedy("raise the limit of this group of programs, or train with a smaller --batch");
     if is_unit {
-        finding.command(format!("sudo systemctl set-property {unit} MemoryMax={wanted}G"))
+        // Units below that of a user belong to the user's own systemd.
+        let program = if limit.file.contains("/user@") { "systemctl --user" } else { "sudo systemctl" };
+        finding.command(format!("{program} set-property {unit} MemoryMax={wanted}G"))
     } else {
         finding
     }

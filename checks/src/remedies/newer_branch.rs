@@ -25,7 +25,9 @@ pub(super) fn instead(
     let other =
         before.map_or("the previous kernel".to_owned(), |kernel| format!("the previous kernel ({kernel})"));
     let branch = Version::find(version).map_or(0, |version| version.major());
-    let is_legacy = branch <= LEGACY && !numbers(host).iter().any(|&number| number >= 0x1340);
+    let cards = numbers(host);
+    let is_legacy =
+        branch != 0 && branch <= LEGACY && !cards.is_empty() && cards.iter().all(|&number| number < 0x1340);
     let is_pop = host.distribution().is_ok_and(|distribution| distribution.id == "pop");
     if is_legacy {
         return finding

@@ -56,7 +56,9 @@ fn mixed(list: &str) -> Option<Vec<String>> {
             let mut words = line.split_whitespace();
             let (state, name, version) = (words.next()?, words.next()?, words.next()?);
             let name = name.split(':').next()?;
-            let is_own = name.starts_with("nvidia-") || name.starts_with("libnvidia-");
+            // Ubuntu names the firmware by its version, and keeps the old one for a while.
+            let is_own = (name.starts_with("nvidia-") || name.starts_with("libnvidia-"))
+                && !name.starts_with("nvidia-firmware-");
             let is_state = matches!(state.len(), 2 | 3) && state.is_ascii();
             (is_own && is_state && version.starts_with(|first: char| first.is_ascii_digit()))
                 .then_some((state, name, version))
@@ -95,6 +97,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn firmware_of_an_earlier_version_may_stay() {
+        let list = "ii  nvidia-firmware-580-580.65.06 580.65.06-0ubuntu1 amd64\n\
+                    ii  nvidia-firmware-580-580.95.05 580.95.05-0ubuntu1 amd64\n\
+                    ii  libnvidia-compute-580:amd64 580.95.05-0ubuntu1 amd64\n";
+        assert_eq!(mixed(list), None);
+    }
 
     #[test]
     fn packages_of_one_branch_have_one_version() {

@@ -108,7 +108,11 @@ pub(crate) fn copy_to_linux(
     }
     let staging = Staging::open(&lock, &name)?;
     let journal = staging.parts().join(JOURNAL);
-    let done = sound(read_journal(&journal), staging.path())?;
+    let done = read_journal(&journal);
+    if !done.is_empty() {
+        progress.event(ProgressEvent::Step { text: "verifying what an interrupted copy has" });
+    }
+    let done = sound(done, staging.path())?;
     let old = before
         .filter(|manifest| manifest.source == source.folder)
         .map(|manifest| manifest.files)
@@ -234,7 +238,8 @@ fn size(path: &Path) -> Option<u64> {
 fn is_whole(target: &Path, manifest: &Manifest) -> Result<bool, SetupError> {
     let files: Vec<_> = manifest.files.iter().collect();
     let is_there = |(file, stamp): &(&String, &Stamp)| size(&target.join(file)) == Some(stamp.size);
-    Ok(pool()?.install(|| files.par_iter().all(is_there)))
+    let has_lists = manifest.splits.keys().all(|split| target.join(format!("{split}.txt")).is_file());
+    Ok(has_lists && pool()?.install(|| files.par_iter().all(is_there)))
 }
 
 /// The files of an unfinished copy that have what was written to them: a machine that lost its power may have kept their

@@ -146,7 +146,8 @@ fn asked(host: &Host, space: &FileSystem, table: &str, mount: &str, folder: &str
     let output = match space.kind.as_deref().unwrap_or_default() {
         "lustre" if !user.is_empty() => return of_lustre(host, &user, mount, folder),
         "beegfs" => {
-            let number = host.user().ok().and_then(|user| user.uid).unwrap_or_default().to_string();
+            let Some(number) = host.user().ok().and_then(|user| user.uid) else { return Vec::new() };
+            let number = number.to_string();
             host.command_within(&["beegfs-ctl", "--getquota", "--uid", &number], BUDGET)
         }
         "gpfs" => host.command_within(&["/usr/lpp/mmfs/bin/mmlsquota"], BUDGET),

@@ -51,7 +51,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     };
     let finding = Finding::new("disk.temporary", format!("{folder}, for temporary files, {what}"));
     let finding = match share_of_user(host, &space) {
-        Some(_) if host.is_own_machine() => finding
+        Some(_) if host.is_own_machine() && what.contains("usrquota") => finding
             .because(
                 "systemd from 258 on mounts /tmp in memory with a quota of four fifths for each ordinary user: writing fails with `Disk \
                  quota exceeded` although `df` shows free space; what lies there takes memory from a run",

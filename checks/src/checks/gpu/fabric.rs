@@ -169,7 +169,9 @@ fn told(host: &Host, gpus: &[Gpu]) -> BTreeMap<usize, (String, String)> {
     let query =
         ["nvidia-smi", "-i", &list, "--query-gpu=fabric.state,fabric.status", "--format=csv,noheader"];
     let text = host.command(&query).ok().flatten().map(|output| output.text()).unwrap_or_default();
-    asked.iter().copied().zip(text.lines().filter_map(pair)).collect()
+    // An error has a line of its own, in the place of that card.
+    let answers = asked.iter().copied().zip(text.lines().map(pair));
+    answers.filter_map(|(index, answer)| Some((index, answer?))).collect()
 }
 
 /// The part of `nvidia-smi -q` below `Fabric`, as people cut it out with grep.

@@ -96,7 +96,19 @@ fn restarted_service(host: &Host) -> Option<String> {
         if micros / 1e6 < LATE {
             return None;
         }
-        let lines = ["journalctl", "-b", "-q", "--no-pager", "-u", SERVICE, "-n", "200"];
+        // With the kernel's lines, so that a driver that was loaded again since is seen.
+        let unit = format!("UNIT={SERVICE}.service");
+        let lines = [
+            "journalctl",
+            "-b",
+            "-q",
+            "--no-pager",
+            "-g",
+            "NVRM: loading|abric",
+            "_TRANSPORT=kernel",
+            "+",
+            &unit,
+        ];
         host.command_within(&lines, BUDGET).ok().flatten()?.text()
     };
     stop_before_start(&journal)

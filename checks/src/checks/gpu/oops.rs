@@ -32,13 +32,18 @@ pub(super) fn stuck(log: &str) -> Option<[String; 2]> {
 
 fn find(log: &str, headings: &[&str], is_place: impl Fn(&str) -> bool) -> Option<[String; 2]> {
     let lines: Vec<&str> = log.lines().collect();
-    let is_heading = |line: &str| headings.iter().any(|text| line.contains(text));
+    // `traps:` is of a program, not of the kernel.
+    let is_heading =
+        |line: &str| headings.iter().any(|text| line.contains(text)) && !line.contains("traps: ");
+    let is_other = |line: &str| {
+        CRASHED.iter().chain(&STUCK).any(|text| line.contains(text)) || line.contains("WARNING: CPU: ")
+    };
     let of_module = |line: &str| is_place(line) && MODULES.iter().any(|name| line.contains(name));
     lines.iter().enumerate().filter(|(_, line)| is_heading(line)).find_map(|(place, heading)| {
         let below = lines[place + 1..].iter().take(LENGTH);
         // Below the next heading, or the end, is another fault.
         let mut own = below.take_while(|line| {
-            !line.contains("[ end trace ") && (!is_heading(line) || line.contains("Oops: "))
+            !line.contains("[ end trace ") && (!is_other(line) || line.contains("Oops: "))
         });
         let line = own.find(|line| of_module(line))?;
         Some([heading.trim().to_owned(), line.trim().to_owned()])

@@ -311,7 +311,6 @@ fn without_gpudirect(host: &Host, port: &InfinibandPort) -> Option<Finding> {
     )
 }
 
-/// A cable, but no subnet manager: until one runs in the network, ports of InfiniBand stay in the state INIT.
 /// No adapter of InfiniBand has a link. On a machine of its own, nobody may have connected it.
 fn without_link(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
     let is_down = |port: &&InfinibandPort| {
@@ -319,7 +318,7 @@ fn without_link(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
             && port.is_active() == Some(false)
             && port.has_link == Some(false)
     };
-    let port = ports.iter().find(is_down)?;
+    let port = ports.iter().find(is_down).filter(|_| ports.iter().all(|port| port.is_active().is_some()))?;
     let state = port.state.as_deref().unwrap_or("DOWN");
     let title = format!("{} has no link on this machine: its port {} is {state}", named(port), port.number);
     let finding = Finding::new("network.infiniband-unusable", title).because(
@@ -350,6 +349,7 @@ fn without_link(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
     )
 }
 
+/// A cable, but no subnet manager: until one runs in the network, ports of InfiniBand stay in the state INIT.
 fn subnet_manager(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
     // The switches of these boards have such ports, which need none.
     let is_switch_board = host.nvml_state() == Ok(NvmlState::Ready)

@@ -41,8 +41,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         elsewhere.unwrap_or_else(|| yaml.clone())
     });
     let runs = intent.project.as_deref().map(whole).or(places.working);
-    let folders =
-        [("the data set", data.clone()), (RUNS, runs), ("libtorch and yolo's data sets", places.data)];
+    let folders = [
+        ("the data set", data.clone()),
+        ("libtorch and yolo's data sets", places.data),
+        // Last, because its files are few.
+        (RUNS, runs),
+    ];
     let mut slow = Vec::new();
     let mut unknown = None;
     let mut known = false;

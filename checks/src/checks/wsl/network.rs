@@ -138,7 +138,7 @@ fn dns(host: &Host, fetches: bool) -> Option<Finding> {
         finding
     };
     if host.windows_build().is_ok_and(|build| build < TUNNEL_BUILD) && !is_tunnel {
-        return Some(own_server(finding, path));
+        return Some(own_server(host, finding, path));
     }
     let finding = match host.wslconfig() {
         Ok(config) => finding.command(super::edit(host, &config)),
@@ -149,7 +149,7 @@ fn dns(host: &Host, fetches: bool) -> Option<Finding> {
 
 /// Windows 10, and Windows 11 before 22H2, have no DNS tunnel: WSL asks Windows by way of its virtual adapter, which a
 /// firewall or VPN may block.
-fn own_server(finding: Finding, path: &str) -> Finding {
+fn own_server(host: &Host, finding: Finding, path: &str) -> Finding {
     finding
         .because(
             "WSL asks Windows for names by way of the adapter `vEthernet (WSL)`, which a firewall (of Windows, ESET, Symantec) or a VPN \
@@ -162,7 +162,7 @@ fn own_server(finding: Finding, path: &str) -> Finding {
              -Direction Inbound -InterfaceAlias 'vEthernet (WSL)' -Action Allow`; with a VPN, \
              `networkingMode=virtioproxy` under [wsl2] in .wslconfig (WSL 2.3 or later) goes through it",
         )
-        .command("printf '[network]\\ngenerateResolvConf=false\\n' | sudo tee -a /etc/wsl.conf")
+        .command(without_resolv_conf(host))
         .command(format!("sudo rm {path}"))
         .command(format!("echo nameserver 1.1.1.1 | sudo tee {path}"))
         .command(super::SHUTDOWN)
@@ -287,4 +287,13 @@ fn ipv6(host: &Host) -> Option<Finding> {
     }
     let title = format!("IPv6 is disabled in the Windows registry (DisabledComponents is {value})");
     Some(Finding::new("wsl.ipv6-disabled", title).status(Status::Warning))
+}
+/// The setting with which WSL writes no resolv.conf. A second section of the same name would be ignored.
+fn without_resolv_conf(host: &Host) -> String {
+    let text = host.text("/etc/wsl.conf").ok().flatten().unwrap_or_default();
+    if text.lines().any(|line| line.trim() == "[network]") {
+        "sudo sed -i 's/^\\[network\\]/[network]\\ngenerateResolvConf=false/' /etc/wsl.conf".to_owned()
+    } else {
+        "printf '[network]\\ngenerateResolvConf=false\\n' | sudo tee -a /etc/wsl.conf".to_owned()
+    }
 }

@@ -133,7 +133,7 @@ impl SlowStart {
         let why = if self.units.is_empty() {
             "systemd needed longer to start than WSL waits (10 s), as with a desktop, many services or a PC under load"
         } else {
-            "systemd needed longer to start than WSL waits (10 s): it waits for a network that WSL itself provides"
+            "systemd waits for a network that WSL itself provides, and may so need longer to start than WSL waits (10 s)"
         };
         let more = "give it more time with `initTimeout=60000` under [boot] in /etc/wsl.conf, or start fewer services (`systemd-analyze \
                     blame` lists the slow ones; `sudo systemctl set-default multi-user.target` starts no desktop)";

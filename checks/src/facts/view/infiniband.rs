@@ -61,7 +61,9 @@ impl InfinibandPort {
         let recorded = recorded.filter_map(|name| name.strip_prefix(&start).map(ToOwned::to_owned));
         let mut numbers: BTreeSet<u32> =
             listed.into_iter().chain(recorded).filter_map(|name| name.parse().ok()).collect();
-        numbers.extend(0..FIRST_ENTRIES);
+        if numbers.is_empty() {
+            numbers.extend(0..FIRST_ENTRIES);
+        }
         numbers.into_iter().filter(|number| *number < ENTRIES).collect()
     }
 
