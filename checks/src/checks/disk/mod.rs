@@ -12,6 +12,7 @@ mod images;
 mod inodes;
 mod label_encoding;
 mod label_folder;
+mod label_lines;
 mod label_names;
 mod labels;
 mod lustre;
