@@ -90,6 +90,7 @@ fn parse_from<T: clap::FromArgMatches + clap::CommandFactory>(
 }
 
 /// The options of a planned run, which follow `--` in other commands. Invalid ones end the program with clap's message.
+#[expect(clippy::exit, reason = "as after any other mistake in the arguments, nothing has begun")]
 pub(crate) fn planned(arguments: &[String]) -> PlannedTrain {
     parse_from(arguments, Prompt::of_this_process()).unwrap_or_else(|error| {
         // If nobody reads the message, the status still tells.
