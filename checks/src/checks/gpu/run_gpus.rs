@@ -30,7 +30,13 @@ pub(in crate::checks) fn chosen(host: &Host, intent: &Intent, mut gpus: Vec<Gpu>
 
 /// All cards, or those of the batch job that this shell is in.
 pub(super) fn of_job(host: &Host, mut gpus: Vec<Gpu>) -> Vec<Gpu> {
-    let value = host.job().and_then(|_| host.env(CUDA_VISIBLE_DEVICES).ok().flatten()).unwrap_or_default();
+    let of_job = || {
+        let variables = [CUDA_VISIBLE_DEVICES, "SLURM_STEP_GPUS", "SLURM_JOB_GPUS"];
+        let values = variables.into_iter().find_map(|name| host.env(name).ok().flatten());
+        // Slurm's own lists are of the whole node, so they say nothing where only the job's cards are seen.
+        values.filter(|value| value.split(',').count() < gpus.len())
+    };
+    let value = host.job().and_then(|_| of_job()).unwrap_or_default();
     // If a lost card's number is unknown, so are the others'.
     if gpus.iter().any(|gpu| !gpu.is_numbered()) {
         return gpus;
