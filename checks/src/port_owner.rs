@@ -28,7 +28,8 @@ pub(crate) fn is_ours(host: &Host, owner: &Listener) -> bool {
     user == Some(0) || owner.uid.is_none() || owner.uid == user
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use std::net::TcpListener;
 

@@ -37,7 +37,7 @@ fn change(host: &Host, finding: Finding, of_grubby: &str, of_ostree: &str, optio
         _ => Vec::new(),
     };
     let finding = commands.into_iter().fold(finding, Finding::command);
-    // Elsewhere, whoever administers the machine restarts it: the words of the remedy say what to change before.
+    // Elsewhere, the administrator restarts the machine, and the text says what to change before.
     if host.is_own_machine() { restart(host, finding) } else { finding }
 }
 

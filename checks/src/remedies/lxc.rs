@@ -25,8 +25,8 @@ pub(crate) fn commands(host: &Host, change: &Change) -> Vec<String> {
     lines.into_iter().map(|line| line + "  # on the host").collect()
 }
 
-/// The finding with commands that are meant for this LXC container, a whole system with services of its own, and not for
-/// its host. Root of it needs no sudo.
+/// The finding with commands for this LXC container instead of its host: it is a whole system with its own services. Its
+/// root user needs no sudo.
 pub(crate) fn inside(host: &Host, mut finding: Finding) -> Finding {
     let Some(remedy) = finding.remedy.as_mut().filter(|_| host.place() == Place::Lxc) else { return finding };
     let is_root = host.user().is_ok_and(|user| user.uid == Some(0));

@@ -25,7 +25,8 @@ pub(crate) fn interface_variable(address: IpAddr) -> Option<(String, String)> {
     interface(address).map(|name| (NCCL_SOCKET_IFNAME.to_owned(), format!("={name}")))
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
 

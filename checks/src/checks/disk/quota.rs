@@ -76,8 +76,7 @@ pub(super) fn used_up(host: &Host, purpose: &str, folder: &str, space: &FileSyst
     Some(make_room::elsewhere(host, &finding, space, folder).unwrap_or(finding))
 }
 
-/// What a recorded command said when it could not write here, where no tool tells of a quota: that of a network volume, of a
-/// project or a fileset.
+/// A recorded command could not write here although no tool shows a quota, as for network volumes, projects and filesets.
 fn refused(host: &Host, purpose: &str, folder: &str, space: &FileSystem, table: &str) -> Option<Finding> {
     const MESSAGES: [&str; 3] = ["Disk quota exceeded", "Errno 122", "os error 122"];
     let mount = space.mount.as_deref().unwrap_or(folder);

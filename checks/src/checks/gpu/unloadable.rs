@@ -41,7 +41,7 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
 }
 
 /// `nvidia: Unknown symbol drm_gem_object_free (err -2)`, `nvidia: disagrees about version of symbol module_layout`, `nvidia:
-/// version magic '6.1.0 …' should be '6.8.0 …'`, and the same in the words of modprobe.
+/// version magic '6.1.0 …' should be '6.8.0 …'`, or what modprobe prints for the same errors.
 fn fault(line: &str) -> Option<Fault> {
     if line.contains("could not insert 'nvidia'") || line.contains("could not insert 'nvidia_current'") {
         return match () {
