@@ -3,8 +3,12 @@
 
 use yolo_base::format;
 
-use super::label_lines::{Seen, classes_of};
-use super::{label_folder, label_names, unreadable};
+mod encoding;
+mod folder;
+mod lines;
+mod names;
+
+use super::unreadable;
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::facts::view::data_set::{DataSet, Described, label_of, parent, sample};
@@ -12,6 +16,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
 use crate::status::Status;
+use lines::{Seen, classes_of};
 
 pub(super) static CHECK: Check = Check {
     question: "Are the data set's labels valid?",
@@ -62,7 +67,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     if seen.files == 0 {
         let image = sample(&images.paths).find(|image| label_of(image) == seen.missing[0]);
-        if let Some(finding) = image.and_then(|image| label_folder::finding(host, &set, image)) {
+        if let Some(finding) = image.and_then(|image| folder::finding(host, &set, image)) {
             return Ok(vec![finding]);
         }
         let finding = no_labels(host, &set, &seen.missing);
@@ -199,8 +204,8 @@ fn no_labels(host: &Host, set: &DataSet, missing: &[String]) -> Finding {
         "move the label files to {folder}, one .txt file per image with \
                                           the same name"
     ));
-    let explained = label_names::explain(host, &finding, missing);
-    if let Some(explained) = explained.or_else(|| label_names::in_other_folders(host, &finding, first)) {
+    let explained = names::explain(host, &finding, missing);
+    if let Some(explained) = explained.or_else(|| names::in_other_folders(host, &finding, first)) {
         return explained;
     }
     let Some(above) = folder.rfind("/labels").map(|at| folder[..at].to_owned()) else { return finding };

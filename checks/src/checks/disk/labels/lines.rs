@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use yolo_base::format;
 
-use super::label_encoding::{self, Encoding};
+use super::encoding::{self, Encoding};
 use crate::facts::view::data_set::{DataSet, parent};
 use crate::finding::Finding;
 use crate::shell_quote::quote;
@@ -62,7 +62,7 @@ impl Seen {
             file.clone_into(&mut self.first);
         }
         self.files += 1;
-        if let Some(encoding) = label_encoding::of(bytes) {
+        if let Some(encoding) = encoding::of(bytes) {
             self.lines += 1;
             self.encoded.push((file.to_owned(), encoding));
             return;
@@ -147,7 +147,7 @@ impl Seen {
         add("disk.labels-range", &self.range, "has", "have", "a box outside 0 to 1".to_owned());
         add("disk.labels-flat", &self.flat, "has", "have", "a box with zero width or height".to_owned());
         add("disk.labels-twice", &self.twice, "repeats", "repeat", "an earlier line".to_owned());
-        findings.extend(label_encoding::finding(&self.encoded, self.files, &set.yaml));
+        findings.extend(encoding::finding(&self.encoded, self.files, &set.yaml));
         findings.extend(self.boxes_among_polygons());
         if let (Some(names), Some(finding)) =
             (classes, findings.iter_mut().find(|finding| finding.id == "disk.labels-class"))
