@@ -53,11 +53,49 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
         "takes the mark of an encoding off label files that begin with it; all others stay as they are",
     ),
     (
+        "find … -name '*.txt' ! -name classes.txt ! -name labels.txt ! -name notes.txt -exec sed -i -E 's/[,;]+/ /g'",
+        "a copy of all labels was made by the command before it; only commas and semicolons change",
+    ),
+    (
+        "find … -name '*.txt' ! -name classes.txt ! -name labels.txt ! -name notes.txt -exec sed -i -E 's/([0-9]),([0-9])/",
+        "a copy of all labels was made by the command before it; only commas between digits change",
+    ),
+    (
+        "find … -name '*.txt' ! -name classes.txt ! -name labels.txt ! -name notes.txt -exec sh -c 'for file; do awk",
+        "a copy of all labels was made by the command before it; a failed conversion leaves the file",
+    ),
+    (
+        "find … -maxdepth 1 -name '*.txt' ! -name classes.txt ! -name notes.txt ! -name labels.txt ! -name train.txt ! -name val.txt \
+         ! -name README.txt -exec mv -n -t ",
+        "moves labels to where they are looked for; -n overwrites nothing",
+    ),
+    (
+        "find … -maxdepth 1 -name '*.*' -exec sh -c 'from=$1; to=$2; shift 2; for image; do name=\"${image##*/}\"; \
+         label=\"$from/${name%.*}.txt\"; [ -e \"$label\" ] && mv -n ",
+        "moves the labels of these images to where they are looked for; -n overwrites nothing",
+    ),
+    (
+        "find … -name '*.jfif' -execdir sh -c 'mv -n ",
+        "gives JPEG files another extension; -n overwrites nothing",
+    ),
+    (
+        "sed -i 's|^data/||' ",
+        "takes the same beginning off the lines of a list; lines without it stay as they are",
+    ),
+    (
+        "sh -c 'ls images/train | awk \"NR % 10 == 0\" | while read -r f; do mv -n ",
+        "moves a tenth of the images and their labels to folders beside them; -n overwrites nothing",
+    ),
+    (
+        "iconv -f ",
+        "writes another file, which takes the place of the first only if the whole file was converted",
+    ),
+    (
         "find … -name '*.txt' -exec sh -c 'for file; do case $(head -c 2",
         "converts label files that begin with the mark of UTF-16; a failed conversion leaves the file",
     ),
     (
-        "find … -name '*.txt' -exec sed -i -E 's/^[[:space:]]*(([^[:space:]]+",
+        "find … -name '*.txt' ! -name classes.txt ! -name labels.txt ! -name notes.txt -exec sed -i -E 's/^[[:space:]]*(([^[:space:]]+",
         "cuts label files to boxes, after the command before it has copied them; only where all sampled lines have key points",
     ),
     (

@@ -2,7 +2,9 @@
 
 use super::root_squash;
 use crate::checks::{Answer, Check};
-use crate::facts::view::data_set::{DataSet, Described, drive_path, is_absolute, join, parent, sample};
+use crate::facts::view::data_set::{
+    DataSet, Described, drive_path, is_absolute, join, label_of, parent, sample,
+};
 use crate::facts::view::drive_fault::DriveFault;
 use crate::facts::{Host, PathKind};
 use crate::finding::Finding;
@@ -53,6 +55,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         }
         Described::Yaml(set) => set,
     };
+    if let Some(finding) = super::yaml_encoding::finding(host, &set.yaml) {
+        return Ok(vec![finding]);
+    }
     let mistakes = mistakes(&set);
     if let Some(finding) = super::other_yaml::finding(&set).filter(|_| !mistakes.is_empty()) {
         return Ok(vec![finding]);
@@ -61,8 +66,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let title = format!("the data set {} is not usable: {}", set.yaml, mistakes.join("; "));
         let finding = Finding::new("disk.data-yaml", title);
         let is_only_misnumbered = mistakes.len() == 1 && set.misnumbered().is_some();
+        let has_no_val = mistakes.len() == 1 && set.entries("val").is_empty();
         return Ok(vec![if is_only_misnumbered {
             finding.remedy("number the classes from 0 without gaps")
+        } else if has_no_val {
+            super::validation_split::for_key(host, &set, finding)
         } else {
             finding
         }]);
@@ -334,9 +342,30 @@ fn of_another_machine(host: &Host, set: &DataSet, split: &str, list: &str) -> Op
         return None;
     }
     let title = format!("none of the images of {split} that {list} names was found here");
+    let finding = Finding::new("disk.data-missing", title).seen(format!("{first} does not exist"));
+    let folder = parent(list)?;
+    // CVAT writes `data/obj_train_data/a.jpg`, as Darknet wants it.
+    let inside = first.strip_prefix(&format!("{}/data/", folder.trim_end_matches('/')));
+    if inside.is_some_and(|rest| host.exists(&join(&folder, rest)) == Ok(true)) {
+        let finding = finding
+            .because("the lines of the list begin with `data/`, as Darknet wants them, and paths in a list start at its folder")
+            .remedy("remove `data/` from the beginning of each line");
+        return Some(if host.is_windows() == Ok(true) {
+            finding
+        } else {
+            finding.command(format!("sed -i 's|^data/||' {}", quote(list)))
+        });
+    }
+    let with_label = [Some(first.clone()), inside.map(|rest| join(&folder, rest))]
+        .into_iter()
+        .flatten()
+        .find(|image| host.exists(&label_of(image)) == Ok(true));
+    if let Some(image) = with_label {
+        let finding = finding.seen(format!("{} exists", label_of(&image)));
+        return Some(without_images(finding, &parent(&image).unwrap_or_default()));
+    }
     Some(
-        Finding::new("disk.data-missing", title)
-            .seen(format!("{first} does not exist"))
+        finding
             .because("the list has paths of another machine or of another place")
             .remedy(format!(
                 "write the folder of the images as `{split}` in {} instead of the list, or correct the paths in the list; \
@@ -424,11 +453,37 @@ fn empty(host: &Host, set: &DataSet, split: &str) -> Option<Finding> {
     if let Some(advice) = places.iter().find_map(|place| super::unmounted::advice(host, place)) {
         return Some(advice.add_to(Finding::new("disk.data-missing", title)));
     }
-    Some(
-        Finding::new("disk.data-missing", title)
-            .because("training and validation each need at least one image in a supported format")
-            .remedy(text),
-    )
+    let finding = Finding::new("disk.data-missing", title)
+        .because("training and validation each need at least one image in a supported format");
+    if let Some(finding) = super::unread_formats::of_all(host, set, split, &finding) {
+        return Some(finding);
+    }
+    if let Some(finding) = places.first().and_then(|place| only_labels(host, place, &finding)) {
+        return Some(finding);
+    }
+    if split == "val" {
+        return Some(super::validation_split::for_folder(host, set, finding.remedy(text)));
+    }
+    Some(finding.remedy(text))
+}
+
+/// An export of labels without their images.
+fn only_labels(host: &Host, images: &str, finding: &Finding) -> Option<Finding> {
+    let labels = label_of(&join(images, "x.jpg"));
+    let folder = parent(&labels)?;
+    let names = host.folder(&folder).ok().flatten()?;
+    let label = names.iter().find(|name| name.ends_with(".txt") && *name != "classes.txt")?;
+    Some(without_images(finding.clone().seen(format!("{folder}/{label} exists")), images))
+}
+
+/// What to do if the images were not exported with their labels.
+fn without_images(finding: Finding, folder: &str) -> Finding {
+    finding
+        .because("the labels are there without their images: annotation programs export images only if they are told to")
+        .remedy(format!(
+            "export again with the images (CVAT: switch on Save images; Label Studio: YOLO with Images), or copy the original images \
+             to {folder} under the names of the labels"
+        ))
 }
 
 /// The name of a Windows path on this system.

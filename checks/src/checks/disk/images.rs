@@ -3,7 +3,7 @@
 
 use yolo_base::format;
 
-use super::unreadable;
+use super::{unread_formats, unreadable};
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::facts::view::data_set::{DataSet, Described, sample};
@@ -13,8 +13,6 @@ use crate::status::Status;
 
 /// YOLOv5 skips images with a shorter side, in pixels.
 const LEAST_SIDE: u32 = 10;
-/// Image formats that are not supported.
-const NOT_READ: [&str; 8] = ["gif", "heic", "heif", "avif", "svg", "jp2", "dng", "pfm"];
 
 pub(super) static CHECK: Check = Check {
     question: "Are the data set's images intact?",
@@ -50,10 +48,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             None => {}
         }
     }
-    let is_unread = |path: &&String| {
-        path.rsplit_once('.').is_some_and(|(_, end)| NOT_READ.contains(&end.to_ascii_lowercase().as_str()))
-    };
-    let unread: Vec<&String> = images.others.iter().filter(is_unread).collect();
+    // The check of the data set reports folders that have no others.
+    let others = if set.is_empty(host, "train") { &[][..] } else { &images.others[..] };
+    let unread: Vec<&String> = others.iter().filter(|path| unread_formats::is_image(path)).collect();
     let mut findings = Vec::new();
     let sampled = sample(&images.paths).count();
     let refused = unreadable::finding(host, "disk.images-broken", &refused, sampled, ("sampled image", ""));

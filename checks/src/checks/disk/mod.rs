@@ -26,8 +26,11 @@ mod temporary;
 mod unfinished;
 mod unlock;
 mod unmounted;
+mod unread_formats;
 mod unreadable;
+mod validation_split;
 mod weights;
+mod yaml_encoding;
 
 use super::Check;
 

@@ -264,8 +264,10 @@ impl DataSet {
         let mut extensions = BTreeSet::new();
         let mut others =
             images.others.iter().filter(|path| extensions.insert(path.rsplit('.').next().unwrap_or(path)));
-        let is_file = |path: &String| {
-            host.stat(path).is_ok_and(|stat| stat.is_none_or(|stat| stat.kind != PathKind::Folder))
+        let is_file = |path: &String| match host.stat(path) {
+            Ok(stat) => stat.is_none_or(|stat| stat.kind != PathKind::Folder),
+            // A recording that lists a folder need not say what is not one.
+            Err(_) => host.is_recorded() && !matches!(host.folder(path), Ok(Some(_))),
         };
         images.paths.is_empty() && !images.is_partial && others.all(is_file)
     }

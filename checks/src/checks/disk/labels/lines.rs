@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 
 use yolo_base::format;
 
+use super::corners::Boxes;
 use super::encoding::{self, Encoding};
-use crate::facts::view::data_set::{DataSet, parent};
+use super::notation::{self, Notation};
+use super::rewrite::{self, Line};
+use crate::facts::view::data_set::DataSet;
 use crate::finding::Finding;
-use crate::shell_quote::quote;
 
 /// The number of classes in labelImg's file predefined_classes.txt.
 const PREDEFINED: usize = 15;
@@ -20,14 +22,25 @@ const ROUNDING: f64 = 1e-3;
 pub(super) struct Seen {
     /// The split, if it is not that for training, as the end of a title.
     of: &'static str,
+    /// The names of the classes of the data set, and how many there are.
+    names: Vec<String>,
+    known: Option<usize>,
+    /// How many numbers the YAML file says follow a box.
+    points: Option<(usize, usize)>,
     /// The first label file that exists.
     pub(super) first: String,
     pub(super) files: usize,
     pub(super) lines: usize,
+    /// Files that exist and have no lines.
+    pub(super) empty: Vec<String>,
     pub(super) missing: Vec<String>,
     pub(super) classes: BTreeSet<usize>,
     pub(super) class: Vec<String>,
     columns: Vec<String>,
+    /// How each of `columns` is written.
+    notations: Vec<Notation>,
+    /// The boxes whose numbers are valid.
+    boxes: Boxes,
     /// How many of `columns` are a box with a sixth number from 0 to 1.
     with_confidence: usize,
     /// Boxes with key points after them.
@@ -47,17 +60,17 @@ pub(super) struct Seen {
 
 impl Seen {
     /// Nothing yet, of a split that is named at the end of titles.
-    pub(super) fn of(of: &'static str) -> Self {
-        Self { of, ..Self::default() }
+    pub(super) fn new(set: &DataSet, of: &'static str) -> Self {
+        Self {
+            of,
+            names: notation::names(set.keys.get("names")),
+            known: set.classes(),
+            points: set.key_points(),
+            ..Self::default()
+        }
     }
 
-    pub(super) fn read(
-        &mut self,
-        file: &str,
-        bytes: &[u8],
-        classes: Option<usize>,
-        points: Option<(usize, usize)>,
-    ) {
+    pub(super) fn read(&mut self, file: &str, bytes: &[u8]) {
         if self.files == 0 {
             file.clone_into(&mut self.first);
         }
@@ -68,6 +81,9 @@ impl Seen {
             return;
         }
         let text = String::from_utf8_lossy(bytes);
+        if text.trim().is_empty() {
+            self.empty.push(file.to_owned());
+        }
         // YOLOv5 reads all lines as polygons if one is longer than a box with a confidence.
         let has_polygon = text.lines().any(|line| line.split_whitespace().nth(6).is_some());
         let mut lines = BTreeSet::new();
@@ -76,7 +92,7 @@ impl Seen {
             let place = format!("{file}, line {}: {}", number + 1, line.trim());
             let words: Vec<&str> = line.split_whitespace().collect();
             let numbers: Option<Vec<f64>> = words.iter().map(|word| word.parse().ok()).collect();
-            if numbers.as_ref().is_some_and(|numbers| has_key_points(numbers, points)) {
+            if numbers.as_ref().is_some_and(|numbers| has_key_points(numbers, self.points)) {
                 self.key_points.push(place);
                 self.widths_of_key_points.insert(words.len());
                 continue;
@@ -93,6 +109,7 @@ impl Seen {
             let has_confidence = |numbers: &Vec<f64>| words.len() == 6 && numbers[1..].iter().all(is_between);
             self.with_confidence += usize::from(numbers.as_ref().is_some_and(has_confidence));
             let Some(numbers) = numbers.filter(|_| is_box || is_polygon) else {
+                self.notations.push(notation::of(line, &self.names));
                 self.columns.push(place);
                 continue;
             };
@@ -100,7 +117,10 @@ impl Seen {
                 self.mixed.push(place.clone());
             }
             let (class, points) = (numbers[0], &numbers[1..]);
-            if class < 0.0 || class.fract() != 0.0 || classes.is_some_and(|classes| class >= classes as f64) {
+            if class < 0.0
+                || class.fract() != 0.0
+                || self.known.is_some_and(|classes| class >= classes as f64)
+            {
                 self.class.push(place.clone());
             }
             self.classes.insert(class.max(0.0) as usize);
@@ -108,8 +128,13 @@ impl Seen {
                 self.range.push(place);
             } else if is_box && (points[2] <= 0.0 || points[3] <= 0.0) {
                 self.flat.push(place);
-            } else if !lines.insert(words) {
-                self.twice.push(place);
+            } else {
+                if is_box {
+                    self.boxes.add([points[0], points[1], points[2], points[3]], &place);
+                }
+                if !lines.insert(words) {
+                    self.twice.push(place);
+                }
             }
         }
     }
@@ -147,6 +172,7 @@ impl Seen {
         add("disk.labels-range", &self.range, "has", "have", "a box outside 0 to 1".to_owned());
         add("disk.labels-flat", &self.flat, "has", "have", "a box with zero width or height".to_owned());
         add("disk.labels-twice", &self.twice, "repeats", "repeat", "an earlier line".to_owned());
+        findings.extend(self.boxes.finding(&self.first, self.of).filter(|_| self.mixed.is_empty()));
         findings.extend(encoding::finding(&self.encoded, self.files, &set.yaml));
         findings.extend(self.boxes_among_polygons());
         if let (Some(names), Some(finding)) =
@@ -154,6 +180,13 @@ impl Seen {
             && let Some(text) = self.remedy(names, set)
         {
             *finding = finding.clone().remedy(text);
+        }
+        let notation =
+            self.notations.first().filter(|first| self.notations.iter().all(|one| is_alike(one, first)));
+        if let (Some(notation), Some(finding)) =
+            (notation, findings.iter_mut().find(|finding| finding.id == "disk.labels-columns"))
+        {
+            *finding = notation::explained(finding.clone(), &self.first, notation);
         }
         let is_prediction = self.with_confidence > 0 && self.with_confidence == self.columns.len();
         if let (true, Some(finding)) =
@@ -169,8 +202,6 @@ impl Seen {
 
     /// How to keep the boxes of labels with key points.
     fn without_key_points(&self, finding: Finding) -> Finding {
-        let folder = parent(&self.first).unwrap_or_default();
-        let labels = folder.rfind("/labels").map_or(folder.clone(), |at| format!("{}/labels", &folder[..at]));
         let finding = finding
             .because("yolo trains boxes: it would read the numbers after a box as corners of a polygon, or refuse them");
         // A polygon would be cut to a wrong box. In lines of the same length, no point may be marked as visible.
@@ -185,17 +216,13 @@ impl Seen {
         }
         let text = "keep the first five numbers of each line, a class and a box (`kpt_shape` and `flip_idx` in the YAML file are not \
                     needed)";
-        if !labels.starts_with('/') {
-            return finding.remedy(text);
-        }
-        let five = "s/^[[:space:]]*(([^[:space:]]+[[:space:]]+){4}[^[:space:]]+).*/\\1/";
-        let copy = format!("{labels}-with-key-points");
-        finding
-            .remedy(format!(
-                "{text}: this changes all label files in {labels}; the copy {copy} keeps the old ones"
-            ))
-            .command(format!("cp -rnT {} {}", quote(&labels), quote(&copy)))
-            .command(format!("find {} -name '*.txt' -exec sed -i -E '{five}' {{}} +", quote(&labels)))
+        rewrite::all(
+            finding,
+            &self.first,
+            text,
+            "with-key-points",
+            Line::Sed("s/^[[:space:]]*(([^[:space:]]+[[:space:]]+){4}[^[:space:]]+).*/\\1/"),
+        )
     }
 
     fn boxes_among_polygons(&self) -> Option<Finding> {
@@ -254,6 +281,11 @@ impl Seen {
         (highest >= names && highest < names + 10)
             .then(|| format!("{}, or export the labels again", missing(highest + 1)))
     }
+}
+
+/// Whether two lines have the same mistake.
+fn is_alike(one: &Notation, other: &Notation) -> bool {
+    std::mem::discriminant(one) == std::mem::discriminant(other)
 }
 
 /// Whether a line is a box with key points after it: as many as the YAML file says, or points of three numbers each, the

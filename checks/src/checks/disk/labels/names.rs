@@ -2,12 +2,13 @@
 //! name of an image, and folders have other names than `images` and `labels`.
 
 use crate::facts::Host;
-use crate::facts::view::data_set::parent;
+use crate::facts::view::data_set::{label_of, parent};
 use crate::finding::Finding;
 use crate::shell_quote::quote;
 
 /// Text files that are no labels.
-const OTHERS: [&str; 6] = ["classes.txt", "notes.txt", "labels.txt", "train.txt", "val.txt", "README.txt"];
+pub(super) const OTHERS: [&str; 6] =
+    ["classes.txt", "notes.txt", "labels.txt", "train.txt", "val.txt", "README.txt"];
 /// What annotation programs and data sets call the folder of images.
 const LIKE_IMAGES: [&str; 8] = ["images", "jpegimages", "imgs", "img", "image", "pictures", "pics", "photos"];
 
@@ -27,6 +28,12 @@ enum Difference {
     Roboflow,
     /// `Bird.txt` for `bird.jpg`.
     Case,
+    /// `bird.txt` for `bird_7f3a.jpg`.
+    Number,
+    /// `oiseau%20bleu.txt` for `oiseau bleu.jpg`.
+    Percent,
+    /// `bird.txt` for `bird.webp.jpg`.
+    FirstDot,
     /// `bird_1.txt` for `bird_0001.jpg`, or `bird_1.txt` for `bird#1.jpg`.
     Letters,
 }
@@ -85,6 +92,15 @@ pub(super) fn explain(host: &Host, finding: &Finding, missing: &[String]) -> Opt
             "use the images of the same export of Roboflow: it renames images and labels together, and its labels do not fit the \
              original images",
         ),
+        Difference::Number => of_equal_names(finding),
+        Difference::Percent => finding.remedy(
+            "the program that wrote the labels has replaced letters and spaces by percent signs and numbers: rename the label files \
+             as their images are named, or export both together",
+        ),
+        Difference::FirstDot => finding.remedy(
+            "the program that wrote the labels took the first dot for the end of the name: rename the label files as their images \
+             are named up to the last dot, or remove the other dots from the names of the images and export again",
+        ),
         Difference::Case => finding.remedy(
             "Linux tells capital letters from small ones: rename the label files so that each is written as its image",
         ),
@@ -118,11 +134,67 @@ fn difference(image: &str, label: &str) -> Option<Difference> {
         Some(Difference::Extension)
     } else if label.to_lowercase() == image.to_lowercase() {
         Some(Difference::Case)
+    } else if numbered(image) == Some(label) {
+        Some(Difference::Number)
+    } else if image.split_once('.').is_some_and(|(before, _)| before == label) {
+        Some(Difference::FirstDot)
+    } else if label.contains('%') && plain(&without_percent(label)) == plain(image) {
+        Some(Difference::Percent)
     } else if plain(image) == plain(label) {
         Some(Difference::Letters)
     } else {
         None
     }
+}
+
+/// The name before the four hexadecimal digits that Label Studio puts after a name that is taken.
+fn numbered(image: &str) -> Option<&str> {
+    let (name, digits) = image.rsplit_once('_')?;
+    let is_digit = |letter: char| matches!(letter, '0'..='9' | 'a'..='f');
+    (digits.len() == 4 && digits.chars().all(is_digit) && !name.is_empty()).then_some(name)
+}
+
+/// A name with what percent signs stand for; unreadable bytes become signs.
+fn without_percent(name: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = name;
+    while let Some(at) = rest.find('%') {
+        bytes.extend_from_slice(&rest.as_bytes()[..at]);
+        let code = rest.get(at + 1..at + 3).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let taken = if let Some(byte) = code {
+            bytes.push(byte);
+            3
+        } else {
+            bytes.push(b'%');
+            1
+        };
+        rest = &rest[at + taken..];
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What to do about several images of which one label file is left.
+fn of_equal_names(finding: Finding) -> Finding {
+    finding
+        .because(
+            "annotation programs such as Label Studio name label files by the name of the original image: of several images with \
+             the same name, from different folders or uploads, only the labels of one are left in the export",
+        )
+        .remedy("rename the original images so that all names differ, import them again, and export images and labels together")
+}
+
+/// The finding for images that have no label file of their own because several were called the same.
+pub(super) fn shared(host: &Host, finding: &Finding, images: &[&String]) -> Option<Finding> {
+    let of_equals = |image: &&&String| {
+        let label = label_of(image);
+        let (folder, name) = (parent(&label)?, label.rsplit('/').next()?.strip_suffix(".txt")?.to_owned());
+        let other = format!("{folder}/{}.txt", numbered(&name)?);
+        (host.exists(&other) == Ok(true)).then_some(other)
+    };
+    let found: Vec<String> = images.iter().filter_map(|image| of_equals(&image)).collect();
+    let other = found.first().filter(|_| found.len() * 2 >= images.len())?;
+    Some(of_equal_names(finding.clone().seen(format!("{other} exists instead"))))
 }
 
 /// A name without what programs change: zeros before numbers, and signs.
@@ -200,6 +272,9 @@ mod tests {
             ("IMG_1", "img_1", Difference::Case),
             ("frame_0001", "frame_1", Difference::Letters),
             ("a#1 b", "a_1_b", Difference::Letters),
+            ("0000_7f3a", "0000", Difference::Number),
+            ("Capture d\u{e9}cran", "Capture_d%C3%A9cran", Difference::Percent),
+            ("bird.webp", "bird", Difference::FirstDot),
         ] {
             assert_eq!(difference(image, label), Some(kind), "{image} {label}");
         }
