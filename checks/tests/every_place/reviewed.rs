@@ -87,7 +87,7 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("sudo apt purge linux-image-cloud-", "after the ordinary kernel was installed; apt asks"),
     ("sudo apt purge ", "only the Linux driver inside WSL, which hides that of Windows; apt asks"),
     ("apt purge ", "only the driver's libraries inside a container, which come from the host; apt asks"),
-    ("Remove-Item Env:LIBTORCH", "a variable of this session only"),
+    ("Remove-Item Env:", "a variable of this session only"),
     (
         "dism.exe /online /disable-feature",
         "the part of Windows for WSL, which the next command switches on again",
@@ -126,6 +126,7 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("sudo systemctl restart ", "a service that has to read changed settings"),
     ("sudo systemctl daemon-reload && sudo systemctl restart ", "the same"),
     ("sudo sv restart ", "the same on Void"),
+    ("sudo service ", "the same on Devuan"),
     ("sudo systemctl mask nvidia-cdi-refresh", "undone by unmask"),
     (
         "sudo systemctl mask systemd-networkd-wait-online.service",

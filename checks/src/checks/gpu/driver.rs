@@ -140,6 +140,8 @@ fn missing(host: &Host, has_card: bool, needed: bool, status: Status) -> Finding
         (true, _) => match advice(host) {
             Some(advice) if install(host).is_empty() => finding.remedy(advice),
             Some(advice) => restart(host, installed(finding).remedy(advice)),
+            // On an unknown distribution, a restart alone installs nothing.
+            None if host.is_own_machine() && install(host).is_empty() => finding,
             None => restart(host, installed(finding)),
         },
         (false, true) => installed(

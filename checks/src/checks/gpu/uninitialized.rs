@@ -1,7 +1,7 @@
 //! Why the driver could not initialize a card that it found. `RmInitAdapter failed!` says only that it failed; the cause
 //! is in the lines before it, and the first of them counts, because later attempts fail for the state that it left.
 
-use crate::facts::{Family, Host, pci_addresses};
+use crate::facts::{Host, pci_addresses};
 use crate::finding::Finding;
 use crate::remedies::generation::{Generation, newest};
 use crate::remedies::power_cycle::{power_cycle, words};
@@ -118,7 +118,7 @@ fn no_memory(host: &Host, finding: Finding) -> Finding {
             "close programs that use much memory, have the kernel compact what is free, and keep the card started with \
              nvidia-persistenced; if that is not enough, restart the machine",
         );
-    let has_systemd = !matches!(host.family(), Some(Family::Alpine | Family::Void));
+    let has_systemd = host.has_systemd();
     match host.is_own_machine() && has_systemd {
         true => finding
             .command("echo 3 | sudo tee /proc/sys/vm/drop_caches")
