@@ -6,6 +6,7 @@
 pub(crate) mod address_space;
 pub(crate) mod arch;
 mod as_packaged;
+pub(crate) mod boot_space;
 mod broken_tree;
 pub(crate) mod build_module;
 pub(crate) mod device_group;

@@ -171,6 +171,11 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("sudo bootc upgrade", "a new image; the present one stays to go back to"),
     ("sudo rpm-ostree upgrade", "a new image; the present one stays to go back to"),
     ("dnf upgrade --refresh 'kmod-nvidia*'", "the driver's modules of an image, when it is built"),
+    ("sudo zypper purge-kernels", "kernels that openSUSE's own setting does not keep; the running one stays"),
+    (
+        "sudo dnf remove --oldinstallonly",
+        "kernels that are older than the newest, where no other fits on /boot; the running one is protected",
+    ),
     ("sudo dnf upgrade", "the whole system, by its package manager, which asks"),
     ("sudo zypper dup", "the whole system, by its package manager, which asks"),
     ("sudo zypper update", "the whole system, by its package manager, which asks"),

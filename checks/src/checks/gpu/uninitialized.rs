@@ -30,7 +30,7 @@ enum Cause {
 }
 
 /// The texts of the log by which each cause is known.
-const SIGNS: [(&str, Cause); 8] = [
+const SIGNS: [(&str, Cause); 9] = [
     ("does not have the necessary power cables connected", Cause::PowerCables),
     ("unexpected WPR2 already up", Cause::NotReset),
     ("failed to wait for GFW_BOOT", Cause::OwnFirmware),
@@ -39,6 +39,7 @@ const SIGNS: [(&str, Cause); 8] = [
     ("FSP command timed out", Cause::NotReset),
     ("Cannot initialize GSP firmware RM", Cause::Gsp),
     ("Failed to copy vbios to system memory", Cause::NoRom),
+    ("did not find valid ROM signature", Cause::NoRom),
 ];
 
 /// The result of a start of the GSP for which there was no memory: `RmInitAdapter failed! (0x62:0x51:1858)`.
@@ -102,7 +103,9 @@ pub(super) fn explained(host: &Host, finding: Finding, known: Option<&str>) -> O
             .because("the virtual machine cannot read the card's ROM (VBIOS), which the host's firmware used for its own screen")
             .remedy(
                 "give the card's ROM to the virtual machine on its host (libvirt: `<rom file='/usr/share/vgabios/card.rom'/>`, \
-                 Proxmox: `romfile=`), or let the host start with another card as its first screen",
+                 Proxmox: `romfile=`; it must not be switched off there, as `rombar=0` does), or let the host start with another card \
+                 as its first screen; if it fails at some starts only, stop the virtual machine and start it again with the card \
+                 attached from the beginning",
             ),
     })
 }
