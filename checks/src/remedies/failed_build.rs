@@ -8,6 +8,10 @@ use crate::finding::Finding;
 /// A line of a log by which a fault is known, with the fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fault {
+    /// The disk was full.
+    Space,
+    /// The machine had no memory left for the compiler.
+    Memory,
     /// The compiler is older than the one that built the kernel, and does not know its options; or it is missing.
     Compiler,
     /// The kernel was made for real-time work, which the driver refuses.
@@ -50,8 +54,17 @@ fn fault(log: &str) -> Option<(Fault, &str)> {
         "Segmentation fault signal terminated",
         "Segmentation fault (core dumped)",
     ];
+    const SPACE: [&str; 1] = ["No space left on device"];
+    const MEMORY: [&str; 4] = [
+        "Killed signal terminated program",
+        "Cannot allocate memory",
+        "virtual memory exhausted",
+        "out of memory allocating",
+    ];
     const SOURCE: [&str; 3] = [": error: ", ": fatal error: ", "ERROR: modpost:"];
-    let groups: [(Fault, &[&str]); 5] = [
+    let groups: [(Fault, &[&str]); 7] = [
+        (Fault::Space, &SPACE),
+        (Fault::Memory, &MEMORY),
         (Fault::Compiler, &OF_COMPILER),
         (Fault::RealTime, &REAL_TIME),
         (Fault::Headers, &HEADERS),
@@ -74,6 +87,24 @@ pub(super) fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Optio
         "sudo dkms autoinstall".to_owned()
     };
     Some(match fault {
+        Fault::Space => finding
+            .because("the disk was full while the module was built: this is no fault of the driver or the kernel")
+            .remedy(
+                "make room, then build and load the module: the first command shows which file system is full (the build needs room \
+                 in /tmp and /var, the module in /lib/modules); in a cloud, enlarge the volume and then its partition (growpart) and \
+                 file system (resize2fs or xfs_growfs)",
+            )
+            .command("df -h / /tmp /var /lib/modules /boot")
+            .command(build)
+            .command("sudo modprobe nvidia"),
+        Fault::Memory => finding
+            .because("the machine had no memory left for the compiler: this is no fault of the driver or the kernel")
+            .remedy(
+                "end other programs or add swap, then build and load the module; a machine with little memory needs about 4 GB with \
+                 its swap",
+            )
+            .command(build)
+            .command("sudo modprobe nvidia"),
         Fault::Compiler if is_of_clang(host, &log) => with_clang(host, finding, kernel, is_of_akmods),
         Fault::Compiler => with_compiler(host, finding, &build),
         Fault::RealTime => of_real_time(host, finding, kernel, is_of_akmods),

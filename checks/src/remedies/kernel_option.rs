@@ -34,6 +34,13 @@ fn change(host: &Host, finding: Finding, of_grubby: &str, of_ostree: &str, optio
             vec!["sudoedit /etc/default/grub".to_owned(), "sudo update-grub".to_owned()]
         }
         Some(Family::NixOs) => vec!["sudo nixos-rebuild boot".to_owned()],
+        Some(Family::Leap | Family::Tumbleweed) => {
+            let (file, command) = of_suse(host);
+            vec![format!("sudoedit {file}"), format!("sudo {command}")]
+        }
+        Some(Family::Arch | Family::Void) if host.exists(GRUB) == Ok(true) => {
+            vec![format!("sudoedit {GRUB}"), format!("sudo {MAKE_CONFIG}")]
+        }
         _ => Vec::new(),
     };
     let finding = commands.into_iter().fold(finding, Finding::command);
@@ -51,6 +58,10 @@ pub(crate) fn way(host: &Host, option: &str) -> String {
         Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian) if !is_of_proxmox(host) => {
             " (GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, then `sudo update-grub`)".to_owned()
         }
+        Some(Family::Leap | Family::Tumbleweed) => {
+            let place = place(host).trim_end_matches(')');
+            format!("{place}, then `sudo {}`)", of_suse(host).1)
+        }
         _ => place(host).to_owned(),
     }
 }
@@ -67,7 +78,30 @@ pub(crate) fn place(host: &Host) -> &'static str {
         Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian | Family::Nvidia) => {
             " (GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub)"
         }
-        _ => " (of the boot loader; with GRUB in /etc/default/grub)",
+        Some(Family::Leap | Family::Tumbleweed) => match of_suse(host).0 {
+            GRUB => " (GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub)",
+            _ => " (/etc/kernel/cmdline)",
+        },
+        _ => {
+            " (of the boot loader; with GRUB in /etc/default/grub, then `sudo grub-mkconfig -o /boot/grub/grub.cfg`)"
+        }
+    }
+}
+
+/// Where the options of GRUB are.
+const GRUB: &str = "/etc/default/grub";
+/// What makes GRUB's settings of them, where no distribution has a name of its own for it.
+const MAKE_CONFIG: &str = "grub-mkconfig -o /boot/grub/grub.cfg";
+
+/// Where openSUSE has the options, and the command that makes them effective.
+fn of_suse(host: &Host) -> (&'static str, &'static str) {
+    match () {
+        // New installations of Tumbleweed have systemd-boot, or GRUB with its kind of entries.
+        () if host.exists("/usr/bin/sdbootutil") == Ok(true) => {
+            ("/etc/kernel/cmdline", "sdbootutil update-all-entries")
+        }
+        () if host.is_transactional() => (GRUB, "transactional-update grub.cfg"),
+        () => (GRUB, "grub2-mkconfig -o /boot/grub2/grub.cfg"),
     }
 }
 

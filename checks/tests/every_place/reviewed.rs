@@ -125,7 +125,7 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("sudo apt purge linux-image-cloud-", "after the ordinary kernel was installed; apt asks"),
     ("sudo apt purge ", "only the Linux driver inside WSL, which hides that of Windows; apt asks"),
     ("apt purge ", "only the driver's libraries inside a container, which come from the host; apt asks"),
-    ("Remove-Item Env:LIBTORCH", "a variable of this session only"),
+    ("Remove-Item Env:", "a variable of this session only"),
     (
         "dism.exe /online /disable-feature",
         "the part of Windows for WSL, which the next command switches on again",
@@ -164,6 +164,7 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("sudo systemctl restart ", "a service that has to read changed settings"),
     ("sudo systemctl daemon-reload && sudo systemctl restart ", "the same"),
     ("sudo sv restart ", "the same on Void"),
+    ("sudo service ", "the same on Devuan"),
     ("sudo systemctl mask nvidia-cdi-refresh", "undone by unmask"),
     (
         "sudo systemctl mask systemd-networkd-wait-online.service",
@@ -208,6 +209,11 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("sudo bootc upgrade", "a new image; the present one stays to go back to"),
     ("sudo rpm-ostree upgrade", "a new image; the present one stays to go back to"),
     ("dnf upgrade --refresh 'kmod-nvidia*'", "the driver's modules of an image, when it is built"),
+    ("sudo zypper purge-kernels", "kernels that openSUSE's own setting does not keep; the running one stays"),
+    (
+        "sudo dnf remove --oldinstallonly",
+        "kernels that are older than the newest, where no other fits on /boot; the running one is protected",
+    ),
     ("sudo dnf upgrade", "the whole system, by its package manager, which asks"),
     ("sudo zypper dup", "the whole system, by its package manager, which asks"),
     ("sudo zypper update", "the whole system, by its package manager, which asks"),

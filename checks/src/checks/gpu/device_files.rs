@@ -254,8 +254,8 @@ fn after_suspend(host: &Host, line: &str) -> Finding {
         false => finding,
     };
     // NVIDIA brings the services that save and restore the cards' memory for systemd only.
-    match host.family() {
-        Some(Family::Alpine | Family::Void) => finding,
-        _ => finding.command("sudo systemctl enable nvidia-suspend nvidia-resume nvidia-hibernate"),
+    match host.has_systemd() {
+        false => finding,
+        true => finding.command("sudo systemctl enable nvidia-suspend nvidia-resume nvidia-hibernate"),
     }
 }

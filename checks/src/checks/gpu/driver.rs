@@ -9,12 +9,12 @@ use super::{
     device_files, driver_unsuited, kernel_module, lost, no_card, oops, outside_job, pci, windows_host,
 };
 use crate::checks::{Answer, Check};
-use crate::facts::{Family, Host, NvmlState, Place, Stat, Version};
+use crate::facts::{Family, Host, NvmlState, Packages, Place, Stat, Version};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::install_driver::{advice, install};
 use crate::remedies::restart::{restart, restart_container};
-use crate::remedies::{grid, image, initramfs, of_two_repositories, upgrade};
+use crate::remedies::{boot_space, grid, image, initramfs, of_two_repositories, upgrade};
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
@@ -140,6 +140,8 @@ fn missing(host: &Host, has_card: bool, needed: bool, status: Status) -> Finding
         (true, _) => match advice(host) {
             Some(advice) if install(host).is_empty() => finding.remedy(advice),
             Some(advice) => restart(host, installed(finding).remedy(advice)),
+            // On an unknown distribution, a restart alone installs nothing.
+            None if host.is_own_machine() && install(host).is_empty() => finding,
             None => restart(host, installed(finding)),
         },
         (false, true) => installed(
@@ -257,7 +259,8 @@ fn mismatch(host: &Host) -> Finding {
                 Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian) => finding.command("sudo dpkg --configure -a"),
                 _ => finding,
             };
-            finding.command(upgrade::packages(host).unwrap_or("modinfo -F version nvidia"))
+            let finding = finding.command(upgrade::packages(host).unwrap_or("modinfo -F version nvidia"));
+            boot_space::first(host, finding)
         }
         (Place::Machine, _) => match unconfigured(host) {
             Some(package) => {
@@ -265,7 +268,8 @@ fn mismatch(host: &Host) -> Finding {
                     "finish the update of the driver, which stopped while it built the module, then restart",
                 );
                 let finding = finding.command("sudo dpkg --configure -a");
-                upgrade::packages(host).into_iter().fold(finding, Finding::command)
+                let finding = upgrade::packages(host).into_iter().fold(finding, Finding::command);
+                restart(host, boot_space::first(host, finding))
             }
             None => {
                 let is_stale = is_of_initramfs(host, module.as_deref(), library.as_deref());
@@ -278,7 +282,7 @@ fn mismatch(host: &Host) -> Finding {
                     )
                     .remedy("rebuild the initramfs, so that it has the new module, and restart; a restart alone does not help")
                     .command(rebuild);
-                restart(host, finding)
+                restart(host, boot_space::first(host, finding))
             }
         },
         // The module is the host's: the libraries inside must follow it.
@@ -341,6 +345,9 @@ fn installed_at(host: &Host) -> Option<u64> {
 
 /// The package of the driver that dpkg has not configured: what built its module failed.
 fn unconfigured(host: &Host) -> Option<String> {
+    if host.distribution().ok()?.packages() != Some(Packages::Apt) {
+        return None;
+    }
     let log = host.text("/var/log/dpkg.log").ok().flatten()?;
     let mut open = BTreeSet::new();
     for line in log.lines() {

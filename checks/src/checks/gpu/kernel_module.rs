@@ -11,7 +11,7 @@ use crate::finding::Finding;
 use crate::remedies::build_module::build;
 use crate::remedies::install_driver::{advice, install};
 use crate::remedies::restart::restart;
-use crate::remedies::{image, signing_key};
+use crate::remedies::{image, initramfs, signing_key};
 
 /// Where dkms, akmods and Ubuntu's packages store the key that signs modules.
 const KEYS: [&str; 3] =
@@ -146,7 +146,7 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
     let finding = Finding::new("gpu.nouveau", title);
     if host.family() == Some(Family::NixOs) {
         let finding = finding.remedy(advice(host).unwrap_or_default());
-        return Some(install(host).into_iter().fold(finding, Finding::command));
+        return Some(restart(host, install(host).into_iter().fold(finding, Finding::command)));
     }
     Some(if is_nova {
         let finding = finding.because(ABOUT_NOVA).remedy(
@@ -160,10 +160,11 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
 
 /// The finding with a command that blacklists a module, and those that make it effective.
 fn blacklisted(host: &Host, finding: Finding, command: &str) -> Finding {
+    if host.is_image() {
+        return restart(host, finding.command(image::WITHOUT_NOUVEAU));
+    }
     // The initramfs has a copy of these files, and loads the driver before the disk is mounted.
-    let rebuild =
-        ["sudo update-initramfs -u", "sudo dracut --force", "sudo dracut --force", "sudo mkinitcpio -P"];
-    let rebuild = host.package_command(rebuild);
+    let rebuild = initramfs::rebuild(host);
     restart(host, rebuild.into_iter().fold(finding.command(command), Finding::command))
 }
 
@@ -192,7 +193,11 @@ fn unsigned(host: &Host) -> Option<Finding> {
                 .command(image::ENROLL),
         ));
     }
-    let key = key(host).filter(|_| !(host.family() == Some(Family::Fedora) && host.is_image()));
+    let is_elsewhere = match host.family() {
+        Some(Family::Fedora) => host.is_image(),
+        family => family == Some(Family::NixOs),
+    };
+    let key = key(host).filter(|_| !is_elsewhere);
     let Some(key) = key else { return Some(signing_key::without(host, finding)) };
     Some(restart(host, finding.command(format!("sudo mokutil --import {key}"))))
 }

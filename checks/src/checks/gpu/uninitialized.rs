@@ -1,7 +1,7 @@
 //! Why the driver could not initialize a card that it found. `RmInitAdapter failed!` says only that it failed; the cause
 //! is in the lines before it, and the first of them counts, because later attempts fail for the state that it left.
 
-use crate::facts::{Family, Host, pci_addresses};
+use crate::facts::{Host, pci_addresses};
 use crate::finding::Finding;
 use crate::remedies::generation::{Generation, newest};
 use crate::remedies::power_cycle::{power_cycle, words};
@@ -30,7 +30,7 @@ enum Cause {
 }
 
 /// The texts of the log by which each cause is known.
-const SIGNS: [(&str, Cause); 8] = [
+const SIGNS: [(&str, Cause); 9] = [
     ("does not have the necessary power cables connected", Cause::PowerCables),
     ("unexpected WPR2 already up", Cause::NotReset),
     ("failed to wait for GFW_BOOT", Cause::OwnFirmware),
@@ -39,6 +39,7 @@ const SIGNS: [(&str, Cause); 8] = [
     ("FSP command timed out", Cause::NotReset),
     ("Cannot initialize GSP firmware RM", Cause::Gsp),
     ("Failed to copy vbios to system memory", Cause::NoRom),
+    ("did not find valid ROM signature", Cause::NoRom),
 ];
 
 /// The result of a start of the GSP for which there was no memory: `RmInitAdapter failed! (0x62:0x51:1858)`.
@@ -102,7 +103,9 @@ pub(super) fn explained(host: &Host, finding: Finding, known: Option<&str>) -> O
             .because("the virtual machine cannot read the card's ROM (VBIOS), which the host's firmware used for its own screen")
             .remedy(
                 "give the card's ROM to the virtual machine on its host (libvirt: `<rom file='/usr/share/vgabios/card.rom'/>`, \
-                 Proxmox: `romfile=`), or let the host start with another card as its first screen",
+                 Proxmox: `romfile=`; it must not be switched off there, as `rombar=0` does), or let the host start with another card \
+                 as its first screen; if it fails at some starts only, stop the virtual machine and start it again with the card \
+                 attached from the beginning",
             ),
     })
 }
@@ -118,7 +121,7 @@ fn no_memory(host: &Host, finding: Finding) -> Finding {
             "close programs that use much memory, have the kernel compact what is free, and keep the card started with \
              nvidia-persistenced; if that is not enough, restart the machine",
         );
-    let has_systemd = !matches!(host.family(), Some(Family::Alpine | Family::Void));
+    let has_systemd = host.has_systemd();
     match host.is_own_machine() && has_systemd {
         true => finding
             .command("echo 3 | sudo tee /proc/sys/vm/drop_caches")

@@ -60,7 +60,9 @@ fn finding(host: &Host, title: String) -> Result<Finding, Unknown> {
     let status = if host.places()?.libtorch.is_none() { Status::Error } else { Status::Warning };
     let finding = Finding::new("system.clock", title).status(status);
     Ok(match host.family() {
-        Some(Family::Alpine | Family::Void) => finding.command("sudo ntpd -gq"),
+        // The one of busybox knows other options.
+        Some(Family::Alpine) => finding.command("sudo ntpd -q -n -p pool.ntp.org"),
+        Some(Family::Void) => finding.command("sudo ntpd -gq"),
         _ if host.is_windows().unwrap_or(false) => finding.command("w32tm /resync"),
         _ => finding.command("sudo timedatectl set-ntp true"),
     })

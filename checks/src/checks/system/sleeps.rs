@@ -3,7 +3,7 @@
 //! often fails after waking up.
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Family, Host, Place};
+use crate::facts::{Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
@@ -61,8 +61,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     };
     let is_serious = setting.is_some() && intent.run || intent.resume.is_some();
     let finding = if is_serious { finding } else { finding.status(Status::Info) };
-    let has_systemd = host.exists("/run/systemd/system") != Ok(false)
-        && !matches!(host.family(), Some(Family::Alpine | Family::Void));
+    let has_systemd = host.exists("/run/systemd/system") != Ok(false) && host.has_systemd();
     let finding = if has_systemd {
         finding.command("systemd-inhibit --what=sleep:idle:handle-lid-switch --why=training yolo train …")
     } else {
