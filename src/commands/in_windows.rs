@@ -37,7 +37,12 @@ pub(super) fn in_wsl(cli: &Cli, printer: &Printer) -> Result<Option<u8>, Command
     };
     let trains = matches!(cli.command, Command::Train(_));
     let ended = wsl.run(&arguments_of_this_process(), trains);
-    Ok(Some(ended.map_err(|error| with_finding(error, &dirs))?))
+    Ok(Some(ended.map_err(|error| {
+        if error.is_sudden() {
+            printer.end_line();
+        }
+        with_finding(error, &dirs)
+    })?))
 }
 
 /// The WSL whose doctor a report in Windows includes; `None` for other commands, and for what a doctor says about
