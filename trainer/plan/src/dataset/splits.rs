@@ -182,10 +182,8 @@ impl Search {
         let list = |paths: &[PathBuf]| {
             paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
         };
-        let of_windows = splits.train.iter().chain(&splits.val);
-        if let Some((path, why)) =
-            of_windows.filter_map(|path| Some((path, windows_paths::why_not_here(path)?))).next()
-        {
+        let mut named = splits.train.iter().chain(&splits.val);
+        if let Some((path, why)) = named.find_map(|path| Some((path, windows_paths::why_not_here(path)?))) {
             return PlanError::new(format!("the data set {}: it names {path}, and {why}", yaml.display()));
         }
         // The root with the fewest missing entries is most likely the one that the user means.
