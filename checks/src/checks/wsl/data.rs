@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::wsl_conf;
 use crate::checks::{Answer, Check};
 use crate::facts::view::data_set::Described;
 use crate::facts::{FileSystem, Host};
@@ -138,23 +139,11 @@ fn permissions(host: &Host, system: &FileSystem, path: &str) -> Option<Finding> 
     }
     let title = format!("the drive of {path} does not store Linux permissions: chmod has no effect there");
     let finding = Finding::new("wsl.drive-permissions", title);
-    let conf = host.text("/etc/wsl.conf").ok().flatten().unwrap_or_default();
-    let has_section = conf.lines().any(|line| line.trim().eq_ignore_ascii_case("[automount]"));
-    let options =
-        host.wsl_conf().ok().and_then(|conf| conf.value("automount", "options").map(ToOwned::to_owned));
-    let finding = match options {
-        Some(options) => finding
-            .remedy(format!(
-                "add metadata to the options under [automount] in /etc/wsl.conf: options=\"{},metadata\"",
-                options.trim_matches('"')
-            ))
-            .command("sudo nano /etc/wsl.conf"),
-        // A second section of the same name would be ignored.
-        None if has_section => {
-            finding.command("sudo sed -i '/^\\s*\\[automount\\]/Ia options=\"metadata\"' /etc/wsl.conf")
-        }
-        None => finding.command("printf '[automount]\\noptions=\"metadata\"\\n' | sudo tee -a /etc/wsl.conf"),
-    };
+    let conf = host.wsl_conf().ok();
+    let options = conf.as_ref().and_then(|conf| conf.value("automount", "options"));
+    let options = options.map(|set| set.trim().trim_matches('"')).filter(|set| !set.is_empty());
+    let options = options.map_or_else(|| "metadata".to_owned(), |set| format!("{set},metadata"));
+    let finding = finding.command(wsl_conf::set(host, "automount", "options", &format!("\"{options}\"")));
     Some(finding.command(super::SHUTDOWN))
 }
 
