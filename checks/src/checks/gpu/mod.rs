@@ -24,6 +24,7 @@ mod mig_files;
 mod mining;
 mod mixed;
 mod module_loading;
+pub(in crate::checks) mod module_of_host;
 mod mps;
 mod no_card;
 mod nvlink;
