@@ -48,6 +48,7 @@ pub(crate) const HARMFUL: [&str; 40] = [
 /// added here, by someone who has thought about what it can destroy.
 pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("rm -i ", "asks before each file"),
+    ("reboot  # on the host", "frees a card from nouveau; the words say that all that runs on the host ends"),
     (
         "find … -name '*.txt' -exec sed -i '1s/^\\xef\\xbb\\xbf//'",
         "takes the mark of an encoding off label files that begin with it; all others stay as they are",

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 
 use super::lost::LOCKED;
 use super::{
-    device_files, driver_unsuited, kernel_module, lost, no_card, oops, outside_job, pci, windows_host,
+    device_files, driver_unsuited, kernel_module, lost, module_of_host, no_card, oops, outside_job, pci,
+    windows_host,
 };
 use crate::checks::{Answer, Check};
 use crate::facts::{Family, Host, NvmlState, Packages, Place, Stat, Version};
@@ -66,6 +67,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(ignored.into_iter().chain(crashed).chain([healthy(host)]).collect());
     }
     // WSL has its own checks of the Windows driver, and containers of the GPUs they were given.
+    if let Some(finding) = module_of_host::not_loaded(host, &state) {
+        return Ok(vec![finding.status(sick)]);
+    }
     let of_container = host.is_container() && !matches!(state, NvmlState::Failed(18 | 4));
     if host.is_wsl2().unwrap_or(false) || of_container || !lost::of_log(host).is_empty() {
         return Ok(Vec::new());
@@ -443,6 +447,18 @@ fn denied_by_selinux(host: &Host, device: Option<&Stat>) -> Option<Finding> {
                 .command(format!("{program} run --security-opt=label=disable …"))
                 .command("sudo setsebool -P container_use_devices true  # on the host")
         }
+        // The labels of the files are right: the policy keeps containers from devices.
+        Place::Pod => finding
+            .remedy(
+                "ask the administrator of the node to allow containers to use devices, with the command; or give the pod's container \
+                 a type that may use the GPUs: `nvidia_container_t` where NVIDIA's policy module is installed, else `spc_t`, which is \
+                 not separated at all",
+            )
+            .command("sudo setsebool -P container_use_devices true")
+            .command("securityContext: { seLinuxOptions: { type: nvidia_container_t } }"),
+        Place::Lxc => finding
+            .remedy("allow containers to use devices, on the host, and restart the container")
+            .command("sudo setsebool -P container_use_devices true  # on the host"),
         _ => finding.command("sudo ausearch -m avc -ts recent").command("sudo restorecon -v /dev/nvidia*"),
     })
 }

@@ -11,6 +11,7 @@ mod dynamic_boost;
 mod fabric;
 mod forbidden;
 mod heat;
+mod held_slow;
 mod kernel_module;
 mod lockdown;
 mod lost;
@@ -24,6 +25,7 @@ mod mig_files;
 mod mining;
 mod mixed;
 mod module_loading;
+pub(in crate::checks) mod module_of_host;
 mod mps;
 mod no_card;
 mod nvlink;
@@ -68,6 +70,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &memory_encryption::CHECK,
     &virtual_gpu::CHECK,
     &throttling::CHECK,
+    &held_slow::CHECK,
     &mining::CHECK,
     &dynamic_boost::CHECK,
     &pcie_link::CHECK,

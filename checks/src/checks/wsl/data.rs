@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::wsl_conf;
-use crate::checks::{Answer, Check};
+use crate::checks::{Answer, Check, one_drive};
 use crate::facts::view::data_set::Described;
 use crate::facts::{FileSystem, Host};
 use crate::finding::Finding;
@@ -76,12 +76,22 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         for (what, path, _) in &slow[1..] {
             finding = finding.seen(format!("{what} too: {path}"));
         }
+        let is_in_cloud = Some(path) == data.as_ref() && one_drive::holds(path);
+        if is_in_cloud {
+            finding = finding.because(one_drive::CAUSE);
+        }
         findings.push(match Some(path) == data.as_ref() {
             // The files of a container are lost with it.
             _ if host.is_container() => finding.remedy(
                 "copy it to a volume of Docker or to the Linux files of a WSL distribution, and mount that into the \
                  container instead",
             ),
+            true if is_in_cloud => finding
+                .remedy(format!(
+                    "{}; then let yolo copy it to the Linux file system once, with --data-to-linux",
+                    one_drive::KEEP
+                ))
+                .command(format!("yolo train --data {} --data-to-linux", quote(yaml.as_deref().unwrap_or(path)))),
             true => finding
                 .remedy(
                     "let yolo copy it to the Linux file system once: --data-to-linux checks what it has copied, continues \
