@@ -124,7 +124,7 @@ pub(super) fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Optio
     let (file, version, log) = of_dkms(host, kernel).or_else(|| of_akmods(host, kernel))?;
     // That akmods' log is there says already that the build failed; it is long, and not every user may read it.
     let is_of_akmods = file.ends_with(".failed.log");
-    if let Some((name, line)) = needed(&log).filter(|_| is_of_akmods) {
+    if let Some((name, line)) = needed(&log).filter(|_| is_of_akmods && has_dnf(host)) {
         return Some(with_needed(finding.seen(format!("{file}: {line}")), name, kernel));
     }
     let folder = format!("/lib/modules/{kernel}/build/include");
@@ -191,6 +191,11 @@ fn with_tool(host: &Host, finding: Finding, line: &str, build: &str) -> Finding 
         &format!("sudo pacman -Syu {pacman}"),
     ]);
     install.into_iter().fold(finding, Finding::command).command(build).command("sudo modprobe nvidia")
+}
+
+/// Whether packages can be installed with dnf; not in an image, whose maker builds the module.
+fn has_dnf(host: &Host) -> bool {
+    host.package_command(["", "dnf", "", ""]).is_some() && !host.is_image()
 }
 
 /// A package that akmods misses; its name may have a version: `kernel-devel-uname-r = 6.17.9`.
