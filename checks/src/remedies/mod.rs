@@ -9,6 +9,7 @@ mod as_packaged;
 pub(crate) mod boot_space;
 mod broken_tree;
 pub(crate) mod build_module;
+mod build_tools;
 pub(crate) mod device_group;
 mod failed_build;
 pub(crate) mod fit;

@@ -2,7 +2,7 @@
 //! that starts the container, because the limit is raised where it was set.
 
 use super::start_container::{Start, start_with};
-use crate::facts::{Family, Host, Job, MemoryLimit, Place};
+use crate::facts::{Host, Job, MemoryLimit, Place};
 use crate::finding::Finding;
 
 /// The finding, with how the next job or container is given this many bytes, or as much as the machine can give. Never a
@@ -42,8 +42,7 @@ fn of_unit(host: &Host, finding: Finding, limit: &MemoryLimit, wanted: u64) -> F
     let is_unit = [".slice", ".service", ".scope"].iter().any(|end| unit.ends_with(end));
     let finding =
         finding.remedy("raise the limit of this group of programs, or train with a smaller --batch");
-    let has_systemd = !matches!(host.family(), Some(Family::Alpine | Family::Void));
-    if is_unit && has_systemd {
+    if is_unit && host.has_systemd() {
         // Units below that of a user belong to the user's own systemd.
         let program = if limit.file.contains("/user@") { "systemctl --user" } else { "sudo systemctl" };
         let property = if limit.file.ends_with("memory.high") { "MemoryHigh" } else { "MemoryMax" };
