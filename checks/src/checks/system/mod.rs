@@ -10,6 +10,7 @@ mod hardware_errors;
 pub(super) mod leftovers;
 mod limits;
 mod logind;
+mod no_threads;
 mod numa;
 mod platform;
 mod raise_limit;

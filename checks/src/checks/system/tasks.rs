@@ -33,6 +33,9 @@ pub(super) fn findings(host: &Host, intent: &Intent) -> Option<Finding> {
     );
     let need = Need { tasks, words };
     let status = if intent.run { Status::Error } else { Status::Warning };
+    if let Some(finding) = super::no_threads::finding(host) {
+        return Some(finding);
+    }
     let finding = of_user(host, &need).or_else(|| of_group(host, &need))?;
     let text = finding.remedy.as_ref().map_or_else(String::new, |remedy| format!("{}; ", remedy.text));
     if text.contains("fewer ranks") {
