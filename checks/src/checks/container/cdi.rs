@@ -77,10 +77,25 @@ fn stale(host: &Host, text: &str) -> Option<String> {
     if let Some(old) = versions.first().filter(|_| !versions.contains(&running)) {
         return Some(format!("it names files of driver {old}, but {running} is running"));
     }
+    if let Some(node) = lost_node(host, text) {
+        return Some(format!("it names {node}, which does not exist: the cards are numbered otherwise now"));
+    }
     let named = major_in(text)?;
     let given = host.major_of_driver("nvidia-uvm")?;
     (named != given)
         .then(|| format!("it gives {UVM} the number {named}, but the kernel gave the driver {given}"))
+}
+
+/// A device file of graphics that does not exist. Its number depends on the order in which drivers start; Podman and Docker
+/// start no container for a specification that names one.
+fn lost_node(host: &Host, text: &str) -> Option<String> {
+    let paths = text.lines().filter_map(|line| {
+        let line = line.trim().trim_start_matches("- ").trim_end_matches(',');
+        let (key, path) = line.split_once(':')?;
+        let path = path.trim().trim_matches('"');
+        (key.trim_matches('"') == "path" && path.starts_with("/dev/dri/")).then(|| path.to_owned())
+    });
+    paths.into_iter().find(|path| host.exists(path) == Ok(false))
 }
 
 /// `path: /dev/nvidia-uvm`, followed by `major: 510`, or the reverse.
