@@ -41,6 +41,38 @@ pub(super) fn redirecting(host: &Host, pairs: &[(&Gpu, &Gpu)]) -> Vec<String> {
     outputs.iter().flat_map(|(_, output)| of_lspci(&output.text(), &buses)).collect()
 }
 
+/// The addresses of such bridges between two devices at the same switch, such as a card and the adapter that reads its
+/// memory. Empty if they are not at one switch, or nothing shows the setting.
+pub(super) fn redirecting_between(host: &Host, first: &str, second: &str) -> Vec<String> {
+    let (above, beside) = (bridges_above_device(host, first), bridges_above_device(host, second));
+    // The root port and the port of the switch that leads up are above both.
+    if above.iter().filter(|bridge| beside.contains(bridge)).count() < 2 {
+        return Vec::new();
+    }
+    let outputs = host.recorded_outputs("lspci");
+    let mut bridges = between(&above, &beside);
+    bridges.retain(|bridge| {
+        let config = host.file(&format!("{DEVICES}/{bridge}/config")).ok().flatten();
+        match config.as_deref().and_then(redirects) {
+            Some(redirects) => redirects,
+            None => outputs.iter().any(|(_, output)| says_so(&output.text(), bridge)),
+        }
+    });
+    bridges
+}
+
+/// Whether the output of `lspci -vvv` says that a bridge redirects. It leaves out the domain 0000.
+fn says_so(text: &str, bridge: &str) -> bool {
+    let mut is_of = false;
+    text.lines().any(|line| {
+        if line.starts_with(|first: char| first.is_ascii_hexdigit()) {
+            let address = line.split_whitespace().next().and_then(pci_device);
+            is_of = address.is_some_and(|address| address == bridge);
+        }
+        is_of && line.contains("ACSCtl:") && line.contains("ReqRedir+")
+    })
+}
+
 /// The bridges that are above one of two cards only.
 fn between(first: &[String], second: &[String]) -> Vec<String> {
     let only = |one: &[String], other: &[String]| {
@@ -51,7 +83,11 @@ fn between(first: &[String], second: &[String]) -> Vec<String> {
 
 /// The link of a card leads through all bridges: `../../../devices/pci0000:40/0000:40:01.1/0000:41:00.0/0000:43:00.0`.
 fn bridges_above(host: &Host, gpu: &Gpu) -> Vec<String> {
-    let Some(address) = gpu.pci_bus_id().ok().and_then(|id| pci_device(&id)) else { return Vec::new() };
+    let address = gpu.pci_bus_id().ok().and_then(|id| pci_device(&id));
+    address.map_or_else(Vec::new, |address| bridges_above_device(host, &address))
+}
+
+fn bridges_above_device(host: &Host, address: &str) -> Vec<String> {
     let link = host.link(&format!("{DEVICES}/{address}")).ok().flatten().unwrap_or_default();
     let is_device = |part: &&str| part.split(':').count() == 3 && *part != address;
     link.split('/').filter(is_device).map(ToOwned::to_owned).collect()

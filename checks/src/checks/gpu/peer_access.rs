@@ -3,7 +3,8 @@
 
 use yolo_base::env::NCCL_P2P_DISABLE;
 
-use super::acs;
+use super::iommu::{Iommu, iommu};
+use super::{acs, gpu_direct};
 use crate::checks::{Answer, Check};
 use crate::facts::{Gpu, Host, NvmlState, pci_address, pci_addresses};
 use crate::finding::Finding;
@@ -46,6 +47,15 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if host.os()? != "linux" || host.is_wsl2().unwrap_or(false) || host.nvml_state()? != NvmlState::Ready {
         return Ok(Vec::new());
     }
+    let findings = between_gpus(host, intent)?;
+    Ok(if findings.is_empty() {
+        gpu_direct::redirected(host, intent)?.into_iter().collect()
+    } else {
+        findings
+    })
+}
+
+fn between_gpus(host: &Host, intent: &Intent) -> Answer {
     let mut gpus = super::chosen(host, intent, host.gpus()?);
     gpus.retain(|gpu| gpu.lost().is_none());
     let is_off = nccl_files::setting(host, NCCL_P2P_DISABLE).is_some_and(|set| set.value.trim() == "1");
@@ -191,38 +201,6 @@ fn opened(host: &Host, gpus: &[Gpu]) -> Option<(usize, usize)> {
 
 fn finding(id: &'static str, title: String, status: Status) -> Finding {
     Finding::new(id, title).status(status).command(format!("export {NCCL_P2P_DISABLE}=1"))
-}
-
-/// What the IOMMU does with traffic between devices.
-enum Iommu {
-    Off,
-    /// It leaves addresses as they are.
-    Passes,
-    /// It translates addresses, by this evidence.
-    Translates(String),
-    Unknown,
-}
-
-fn iommu(host: &Host) -> Iommu {
-    let Some(line) = host.text("/proc/cmdline").ok().flatten() else { return Iommu::Unknown };
-    let has = |options: &[&str]| line.split_whitespace().any(|word| options.contains(&word));
-    if has(&["iommu=off", "amd_iommu=off", "intel_iommu=off"]) {
-        return Iommu::Off;
-    }
-    if has(&["iommu=pt", "iommu.passthrough=1"]) {
-        return Iommu::Passes;
-    }
-    let units = host.folder("/sys/class/iommu").ok().flatten();
-    let is_asked = line
-        .split_whitespace()
-        .any(|word| word.starts_with("intel_iommu=on") || word.starts_with("amd_iommu=on"));
-    match units {
-        // The kernel lists its IOMMUs there. Only in a virtual machine may there be one that it does not see.
-        Some(units) if units.is_empty() && !is_asked && !host.is_virtual_machine() => Iommu::Off,
-        Some(units) if units.is_empty() && !is_asked => Iommu::Unknown,
-        None if !is_asked => Iommu::Unknown,
-        _ => Iommu::Translates(format!("the IOMMU translates addresses; /proc/cmdline: {}", line.trim())),
-    }
 }
 
 /// How many refusals tell more than a card that was reset or given away once.
