@@ -3,7 +3,7 @@
 //! codes and table layout are parsed instead.
 
 use super::start::{self, Said};
-use super::{nested, policy, services, virtualization};
+use super::{leftover_disk, nested, policy, services, virtualization};
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -96,7 +96,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let mut findings = if inside { Vec::new() } else { start::setup_failed(host, &said, has_distribution) };
     let web = start::needs_web_download(host, &said);
     let fit = |finding: Finding| {
-        from_web(start::failed_install(host, start::with_store(host, in_machine(host, finding))), web)
+        let finding = leftover_disk::explained(host, in_machine(host, finding));
+        from_web(start::failed_install(host, start::with_store(host, finding)), web)
     };
     match start::failed(host, &said).filter(|_| !inside) {
         // WSL starts, in another way than it is set to.

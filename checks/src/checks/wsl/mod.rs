@@ -18,6 +18,7 @@ mod installation;
 mod interop;
 mod kernel;
 mod known_faults;
+mod leftover_disk;
 mod linux_driver;
 mod loader;
 mod local_ports;

@@ -33,6 +33,7 @@ pub(super) mod windows;
 pub(super) mod windows_pc;
 pub(super) mod workshop;
 pub(super) mod wsl;
+mod wsl_disks;
 pub(super) mod wsl_exe;
 pub(super) mod wsl_files;
 
