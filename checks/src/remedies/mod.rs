@@ -17,6 +17,7 @@ pub(crate) mod grid;
 pub(crate) mod image;
 pub(crate) mod initramfs;
 pub(crate) mod install_driver;
+pub(crate) mod keep_awake;
 pub(crate) mod kernel_headers;
 pub(crate) mod kernel_option;
 pub(crate) mod lxc;
