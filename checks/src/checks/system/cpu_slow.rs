@@ -1,6 +1,7 @@
 //! Whether the CPU runs slower than it can: because of heat, of a profile that saves power, or of a limit of its
 //! clock. Loading images and giving work to the GPU then take longer, and the GPU waits.
 
+use super::cpu_switches;
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Place};
 use crate::finding::Finding;
@@ -59,6 +60,9 @@ fn run(host: &Host, _: &Intent) -> Answer {
              with its vents free",
         )]);
     }
+    if let Some(finding) = cpu_switches::scheduler(host) {
+        return Ok(vec![finding]);
+    }
     let (driver, governor) =
         (text(&format!("{POLICY}/scaling_driver")), text(&format!("{POLICY}/scaling_governor")));
     if let (Some(driver), Some("powersave")) = (&driver, governor.as_deref())
@@ -86,6 +90,9 @@ fn run(host: &Host, _: &Intent) -> Answer {
                     "echo {most} | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_max_freq"
                 )),
         ]);
+    }
+    if let Some(finding) = cpu_switches::turbo(host) {
+        return Ok(vec![finding]);
     }
     let profile = text("/sys/firmware/acpi/platform_profile");
     Ok(match profile.as_deref() {
