@@ -1,7 +1,7 @@
 //! Why a build of NVIDIA's module failed, from the logs of dkms and of Fedora's akmods. Headers, which are the usual
 //! remedy, do not help then.
 
-use super::{arch, newer_branch, restart::restart};
+use super::{arch, newer_branch, restart::restart, upgrade};
 use crate::facts::{Family, Host};
 use crate::finding::Finding;
 
@@ -95,6 +95,7 @@ pub(super) fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Optio
             let finding = again.into_iter().fold(finding, Finding::command);
             finding.command(build).command("sudo modprobe nvidia")
         }
+        Fault::Crash if is_bug_of_compiler(&log) => of_compiler_bug(host, finding),
         Fault::Crash => finding
             .because("the compiler crashed while it built the module: this is not a fault of the driver")
             .remedy(
@@ -104,6 +105,41 @@ pub(super) fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Optio
             .command(build),
         Fault::Source => of_source(host, finding, &version, kernel),
     })
+}
+
+/// GCC 16 crashes at the same place of the driver whenever it is compiled (NVIDIA/open-gpu-kernel-modules issue 1213).
+fn is_bug_of_compiler(log: &str) -> bool {
+    log.lines().any(|line| {
+        line.contains("during RTL pass: sched2")
+            || line.contains("flcn_ls10.c") && line.contains("internal compiler error")
+    })
+}
+
+fn of_compiler_bug(host: &Host, finding: Finding) -> Finding {
+    let finding = finding.because(
+        "the compiler crashes at this place of the driver's source whenever it comes there, which is a bug of GCC 16, not a fault of the \
+         machine or the driver",
+    );
+    let (way, update) = match host.family() {
+        Some(Family::Arch) => (
+            "install the distribution's ready module, which needs no build (`nvidia-open` for the kernel `linux`, \
+             `linux-cachyos-nvidia-open` for that of CachyOS), or build with an older compiler (`sudo pacman -S gcc15`, then `sudo \
+             CC=gcc-15 dkms autoinstall`)",
+            Some("sudo pacman -Syu"),
+        ),
+        Some(Family::Fedora) => (
+            "start the kernel before this one, for which the module is built, until the update is there",
+            Some("sudo dnf upgrade --refresh"),
+        ),
+        _ => (
+            "build the module with an older compiler (`sudo CC=gcc-15 dkms autoinstall`)",
+            upgrade::packages(host),
+        ),
+    };
+    let finding = finding.remedy(format!(
+        "update the system, which brings a newer compiler or driver, and restart; if it crashes again, {way}"
+    ));
+    restart(host, update.into_iter().fold(finding, Finding::command))
 }
 
 /// The log of a build by dkms, with its file and the version of the driver.
@@ -297,6 +333,14 @@ mod tests {
         let log = format!("nvidia/nv.c:1: error: implicit declaration\n{note}");
         assert_eq!(fault(&log).map(|(fault, _)| fault), Some(Fault::Source));
         assert_eq!(fault("warning: the compiler differs from the one used to build the kernel"), None);
+    }
+
+    #[test]
+    fn a_bug_of_the_compiler_is_told_from_a_fault_of_the_memory() {
+        let line =
+            "../common/nvswitch/kernel/ls10/flcn_ls10.c:271:1: internal compiler error: Segmentation fault";
+        assert!(is_bug_of_compiler(line) && fault(line).is_some_and(|(fault, _)| fault == Fault::Crash));
+        assert!(!is_bug_of_compiler("nv.c:1:1: internal compiler error: Segmentation fault"));
     }
 
     #[test]
