@@ -166,6 +166,15 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("sudo sv restart ", "the same on Void"),
     ("sudo systemctl mask nvidia-cdi-refresh", "undone by unmask"),
     (
+        "sudo systemctl mask sleep.target suspend.target hibernate.target hybrid-sleep.target",
+        "undone by unmask, as the text says",
+    ),
+    (
+        "sudo systemctl mask --runtime sleep.target suspend.target hibernate.target hybrid-sleep.target",
+        "undone by unmask, as the text says, or the next start",
+    ),
+    ("sudo rm -f /etc/modprobe.d/bumblebee.conf", "a file of the package that the command before removes"),
+    (
         "sudo systemctl mask systemd-networkd-wait-online.service",
         "undone by unmask; WSL sets up its network itself",
     ),

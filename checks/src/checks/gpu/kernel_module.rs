@@ -11,13 +11,14 @@ use crate::finding::Finding;
 use crate::remedies::build_module::build;
 use crate::remedies::install_driver::{advice, install};
 use crate::remedies::restart::restart;
-use crate::remedies::{image, signing_key};
+use crate::remedies::{image, initramfs, signing_key};
 
 /// Where dkms, akmods and Ubuntu's packages store the key that signs modules.
 const KEYS: [&str; 3] =
     ["/var/lib/dkms/mok.pub", "/etc/pki/akmods/certs/public_key.der", "/var/lib/shim-signed/mok/MOK.der"];
 const ABOUT_NOVA: &str = "the kernel loaded nova_core, its successor to nouveau, which does not support CUDA";
 const NOVA_OFF: &str = r"printf 'blacklist nova_core\nblacklist nova_drm\nblacklist nova\n' | sudo tee /etc/modprobe.d/blacklist-nova.conf";
+const NOVA: &str = "nova_core,nova_drm";
 const NOUVEAU_OFF: &str = r"printf 'blacklist nouveau\noptions nouveau modeset=0\n' | sudo tee /etc/modprobe.d/blacklist-nouveau.conf";
 
 /// The first of the causes above that applies.
@@ -60,6 +61,9 @@ pub(super) fn switched_off(host: &Host) -> Option<Finding> {
             format!("the NVIDIA card is switched off: the prime-select profile is `{}`", profile.trim());
         let finding = Finding::new("gpu.switched-off", title);
         return Some(restart(host, finding.command("sudo prime-select on-demand")));
+    }
+    if let Some(finding) = super::power_profile::by_bbswitch(host) {
+        return Some(finding);
     }
     let given_away =
         cards(host).into_iter().find(|card| driver_of(host, card) == Some("vfio-pci".to_owned()))?;
@@ -136,7 +140,7 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
         let is_whole = !commands.is_empty();
         let finding = commands.into_iter().fold(finding, Finding::command);
         return Some(match is_nova {
-            true if advice(host).is_none() => blacklisted(host, finding.because(ABOUT_NOVA), NOVA_OFF),
+            true if advice(host).is_none() => blacklisted(host, finding.because(ABOUT_NOVA), NOVA_OFF, NOVA),
             true => restart(host, finding.because(ABOUT_NOVA)),
             false if is_whole => restart(host, finding),
             false => finding,
@@ -149,21 +153,28 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
         return Some(install(host).into_iter().fold(finding, Finding::command));
     }
     Some(if is_nova {
-        let finding = finding.because(ABOUT_NOVA).remedy(
-            "disable nova_core and restart; to undo this, delete /etc/modprobe.d/blacklist-nova.conf and rebuild the initramfs",
-        );
-        blacklisted(host, finding, NOVA_OFF)
+        let undo = match host.is_image() {
+            true => "",
+            false => "; to undo this, delete /etc/modprobe.d/blacklist-nova.conf and rebuild the initramfs",
+        };
+        let finding = finding.because(ABOUT_NOVA).remedy(format!("disable nova_core and restart{undo}"));
+        blacklisted(host, finding, NOVA_OFF, NOVA)
     } else {
-        blacklisted(host, finding, NOUVEAU_OFF)
+        blacklisted(host, finding, NOUVEAU_OFF, "nouveau")
     })
 }
 
 /// The finding with a command that blacklists a module, and those that make it effective.
-fn blacklisted(host: &Host, finding: Finding, command: &str) -> Finding {
+fn blacklisted(host: &Host, finding: Finding, command: &str, modules: &str) -> Finding {
+    // The initramfs of an image is part of it, and reads such files only if it is built on this machine.
+    if host.is_image() {
+        let command = format!(
+            "sudo rpm-ostree kargs --append-if-missing=rd.driver.blacklist={modules} --append-if-missing=modprobe.blacklist={modules}"
+        );
+        return restart(host, finding.command(command));
+    }
     // The initramfs has a copy of these files, and loads the driver before the disk is mounted.
-    let rebuild =
-        ["sudo update-initramfs -u", "sudo dracut --force", "sudo dracut --force", "sudo mkinitcpio -P"];
-    let rebuild = host.package_command(rebuild);
+    let rebuild = initramfs::rebuild(host);
     restart(host, rebuild.into_iter().fold(finding.command(command), Finding::command))
 }
 
