@@ -91,7 +91,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
                 )),
         ]);
     }
-    if let Some(finding) = cpu_switches::turbo(host) {
+    if let Some(finding) = cpu_switches::held_down(host).or_else(|| cpu_switches::turbo(host)) {
         return Ok(vec![finding]);
     }
     let profile = text("/sys/firmware/acpi/platform_profile");
@@ -102,7 +102,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
                 .seen("/sys/firmware/acpi/platform_profile")
                 .remedy("choose the profile `performance` in the desktop's settings, or with `powerprofilesctl set performance`"),
         ],
-        _ => Vec::new(),
+        _ => cpu_switches::clock(host).into_iter().collect(),
     })
 }
 

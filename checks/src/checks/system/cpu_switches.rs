@@ -4,6 +4,7 @@
 use super::battery::is_discharging;
 use crate::facts::{Family, Host};
 use crate::finding::Finding;
+use crate::remedies::kernel_option::way;
 use crate::status::Status;
 
 const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
@@ -54,6 +55,83 @@ pub(super) fn turbo(host: &Host) -> Option<Finding> {
     )
 }
 
+/// The finding about a laptop whose CPU stays at its lowest clock while it has work: its embedded controller tells it so, over
+/// a line that is meant for heat (PROCHOT), when it does not trust the charger, the dock or the battery.
+pub(super) fn held_down(host: &Host) -> Option<Finding> {
+    const CPUFREQ: &str = "/sys/devices/system/cpu/cpufreq";
+    if !host.is_laptop() || is_discharging(host) || !is_at_work(&host.text("/proc/loadavg").ok()??) {
+        return None;
+    }
+    let mut policies = host.folder(CPUFREQ).ok()??;
+    policies.retain(|name| name.starts_with("policy"));
+    let number = |policy: &str, file: &str| {
+        host.text(&format!("{CPUFREQ}/{policy}/{file}")).ok().flatten()?.trim().parse::<u64>().ok()
+    };
+    let is_low = |policy: &String| {
+        let now = number(policy, "scaling_cur_freq");
+        let least = number(policy, "cpuinfo_min_freq");
+        let most = number(policy, "cpuinfo_max_freq");
+        now.zip(least)
+            .zip(most)
+            .is_some_and(|((now, least), most)| now <= least + least / 10 && now < most / 3)
+    };
+    if policies.is_empty() || !policies.iter().all(is_low) {
+        return None;
+    }
+    let now = number(&policies[0], "scaling_cur_freq")? / 1000;
+    let title =
+        format!("all cores of this laptop stay at {now} MHz, their lowest clock, although they have work");
+    Some(
+        Finding::new("system.cpu-slow", title)
+            .seen(format!("{CPUFREQ}/policy*/scaling_cur_freq"))
+            .because(
+                "the firmware of a laptop holds its CPU down, and often its GPU, when it does not trust the charger, the dock or the battery, \
+                 also while all is cool; loading images then takes many times longer",
+            )
+            .remedy(
+                "connect the laptop's own charger directly, not by a dock or hub; if that does not help, switch the laptop off, unplug it, \
+                 hold the power button for 30 seconds, and start it again; update the firmware of the laptop and the dock",
+            )
+            .command("fwupdmgr update"),
+    )
+}
+
+/// `2.31 2.05 1.90 4/1234 5678`: two or more had work for a minute, and have it now, beside this program.
+fn is_at_work(load: &str) -> bool {
+    let mut words = load.split_whitespace();
+    let minute = words.next().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0);
+    let running = words.nth(2).and_then(|word| word.split('/').next()?.parse::<u32>().ok()).unwrap_or(0);
+    minute >= 2.0 && running >= 3
+}
+
+/// The finding about a clock that is a slow chip of the board, because the kernel does not trust that of the CPU.
+pub(super) fn clock(host: &Host) -> Option<Finding> {
+    const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let current = host.text(CURRENT).ok()??.trim().to_owned();
+    if !matches!(current.as_str(), "hpet" | "acpi_pm") {
+        return None;
+    }
+    let title = format!("the time comes from a slow chip of the board ({current}), not from the CPU");
+    let finding =
+        Finding::new("system.cpu-slow", title).status(Status::Info).seen(format!("{CURRENT}: {current}"));
+    let why =
+        host.kernel_lines(&["clocksource 'tsc' as unstable", "Marking TSC unstable", "TSC found unstable"]);
+    Some(
+        why.into_iter()
+            .take(1)
+            .fold(finding, Finding::seen)
+            .because(
+                "the kernel found the CPU's own clock (TSC) unstable; programs that ask for the time often, as PyTorch and CUDA do, then go \
+                 through the kernel to a chip that serves one core at a time",
+            )
+            .remedy(format!(
+                "update the firmware (BIOS) and restart; if it stays so on a machine with one CPU socket whose clock is right, add \
+                 `tsc=reliable` to the kernel command line{}",
+                way(host, "tsc=reliable")
+            )),
+    )
+}
+
 fn base_clock() -> String {
     "turbo is switched off, so the CPU stays at its base clock".to_owned()
 }
@@ -97,7 +175,16 @@ fn name(line: &str) -> Option<&str> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::name;
+    use super::{is_at_work, name};
+
+    #[test]
+    fn a_machine_is_at_work_if_it_was_and_is() {
+        assert!(is_at_work("2.31 2.05 1.90 4/1234 5678\n"));
+        // What waits for a disk counts as load, and does not run.
+        assert!(!is_at_work("8.31 8.05 8.90 1/1234 5678\n"));
+        assert!(!is_at_work("0.31 2.05 1.90 4/1234 5678\n"));
+        assert!(!is_at_work(""));
+    }
 
     #[test]
     fn the_line_names_the_scheduler() {
@@ -108,7 +195,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_line_is_read(line in "(\"|sched_ext|\\PC){0,10}") {
-            let _ = name(&line);
+            let _ = (name(&line), is_at_work(&line));
         }
     }
 }
