@@ -49,6 +49,10 @@ pub(crate) const HARMFUL: [&str; 40] = [
 pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("rm -i ", "asks before each file"),
     (
+        "find /usr/lib /usr/lib64 /lib -name '*.so*' -size 0 '(' -name 'libcuda*' -o -name 'libnv*' ')' -exec rm {} +",
+        "deletes files of the driver in a container that are empty",
+    ),
+    (
         "find … -name '*.txt' -exec sed -i '1s/^\\xef\\xbb\\xbf//'",
         "takes the mark of an encoding off label files that begin with it; all others stay as they are",
     ),
