@@ -4,6 +4,7 @@
 //! or advise restarting a machine that is not the user's.
 
 pub(crate) mod address_space;
+mod appliance;
 pub(crate) mod arch;
 mod as_packaged;
 mod broken_tree;
@@ -24,9 +25,11 @@ pub(crate) mod lxc;
 pub(crate) mod more_memory;
 mod newer_branch;
 pub(crate) mod of_two_repositories;
+pub(crate) mod of_two_sources;
 pub(crate) mod old_card;
 pub(crate) mod power_cycle;
 mod precompiled;
+pub(crate) mod removed_kernel;
 pub(crate) mod rented;
 pub(crate) mod replace_driver;
 pub(crate) mod restart;

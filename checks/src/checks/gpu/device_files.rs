@@ -8,6 +8,7 @@ use crate::facts::{Family, Host, NvmlState, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::fit::is_of_service;
+use crate::remedies::removed_kernel::start_new;
 use crate::remedies::restart::{restart, restart_container};
 use crate::remedies::start_container::{Start, start_with};
 
@@ -180,13 +181,11 @@ fn missing(host: &Host) -> Option<Finding> {
     if let Ok(kernel) = host.kernel_release()
         && host.exists(&format!("/lib/modules/{kernel}")) == Ok(false)
     {
-        let finding = finding
-            .because(format!(
-                "an update has removed the modules of the running kernel {kernel}, so nvidia-uvm, which makes \
+        let finding = finding.because(format!(
+            "an update has removed the modules of the running kernel {kernel}, so nvidia-uvm, which makes \
                  that file, cannot be loaded"
-            ))
-            .remedy("restart the machine, which starts the new kernel");
-        return Some(restart(host, finding));
+        ));
+        return Some(start_new(host, finding));
     }
     // With this setuid program, the first CUDA program creates the device file by itself.
     let makes_itself = host.exists(MODPROBE).unwrap_or(false);

@@ -15,7 +15,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::install_driver::{advice, install};
 use crate::remedies::restart::{restart, restart_container};
-use crate::remedies::{grid, image, initramfs, of_two_repositories, upgrade};
+use crate::remedies::{grid, image, initramfs, of_two_repositories, of_two_sources, upgrade};
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
@@ -247,6 +247,12 @@ fn mismatch(host: &Host) -> Finding {
         return restart(host, finding);
     }
     if let Some(finding) = of_two_repositories::repair(host, finding.clone()) {
+        return finding;
+    }
+    if module.is_some()
+        && on_disk(host) == module
+        && let Some(finding) = of_two_sources::repair(host, finding.clone())
+    {
         return finding;
     }
     match (host.place(), &module) {
