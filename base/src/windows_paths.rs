@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use crate::env::{WSL_DISTRO_NAME, YOLO_DRIVE_C};
+use crate::env::{WSL_DISTRO_NAME, YOLO_DRIVE_C, YOLO_FROM_WINDOWS};
 use crate::mounts;
 
 /// The forms of a Windows path. The rest has the separators of Linux, and none at its start.
@@ -43,7 +43,9 @@ impl Form {
             Some(rest) => rest.to_owned(),
             None => slashes,
         };
-        if text.starts_with(r"\\") {
+        // Such a computer is no folder of Linux, so that people may write it with either separator.
+        let is_share = text.starts_with(r"\\") || is_below_wsl(&plain);
+        if is_share {
             let mut parts = plain.strip_prefix("//").unwrap_or(&plain).splitn(3, '/');
             if plain.starts_with("//") {
                 let mut next = || parts.next().unwrap_or_default().to_owned();
@@ -62,10 +64,26 @@ impl Form {
         }
     }
 
+    /// The form of what was typed at a Windows prompt, where `//server/share` is on another computer.
+    pub fn at_prompt(text: &str) -> Option<Self> {
+        Self::of(text).or_else(|| Self::of(&with_backslashes(text)?))
+    }
+
     /// Whether the path says completely where the file is.
     pub fn is_absolute(&self) -> bool {
         matches!(self, Self::Drive(..) | Self::Share { .. })
     }
+}
+
+/// `//server/share` as `\\server\share`; `None` for other texts.
+pub fn with_backslashes(text: &str) -> Option<String> {
+    let rest = text.strip_prefix("//")?;
+    (!rest.starts_with('/') && rest.contains('/')).then(|| text.replace('/', "\\"))
+}
+
+fn is_below_wsl(slashes: &str) -> bool {
+    let server = slashes.strip_prefix("//").and_then(|rest| rest.split('/').next());
+    server.is_some_and(is_wsl)
 }
 
 fn trimmed(rest: &str) -> String {
@@ -76,7 +94,12 @@ fn trimmed(rest: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotHere {
     /// The drive is not mounted.
-    NotMounted(char),
+    NotMounted {
+        /// The drive.
+        letter: char,
+        /// The commands that mount it.
+        mount: Vec<String>,
+    },
     /// The path is relative to a drive that is not the one of the working folder.
     OtherDrive(char, String),
     /// The file is in another distribution.
@@ -90,6 +113,8 @@ pub enum NotHere {
     Network {
         /// `\\server\share`
         share: String,
+        /// The commands that mount it.
+        mount: Vec<String>,
     },
     /// The path has a quotation mark.
     Quote,
@@ -98,14 +123,11 @@ pub enum NotHere {
 impl fmt::Display for NotHere {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotMounted(letter) => {
-                let small = letter.to_ascii_lowercase();
-                write!(
-                    f,
-                    "drive {letter}: is not mounted in WSL; copy the files to a drive of this PC, or mount it with \
-                     `wsl.exe -u root sh -c 'mkdir -p /mnt/{small} && mount -t drvfs {letter}: /mnt/{small}'`"
-                )
-            }
+            Self::NotMounted { letter, mount } => write!(
+                f,
+                "drive {letter}: is not mounted in WSL; copy the files to a drive of this PC, or mount it with {}",
+                in_order(mount)
+            ),
             Self::OtherDrive(letter, rest) => {
                 write!(
                     f,
@@ -119,10 +141,11 @@ impl fmt::Display for NotHere {
                 "it is in the WSL distribution {theirs}, and this command runs in {ours}; copy the files, or pass \
                  `--distribution {theirs}`"
             ),
-            Self::Network { share } => write!(
+            Self::Network { share, mount } => write!(
                 f,
                 "{share} is on the network, which WSL does not see; copy the files to a drive of this PC, or mount the \
-                 share in WSL (`mount -t drvfs '{share}' /mnt/share`) and write /mnt/share"
+                 share in WSL with {} and write {SHARE}",
+                in_order(mount)
             ),
             Self::Quote => f.write_str(
                 "it has a quotation mark: at a Windows prompt, a backslash right before a closing quotation mark \
@@ -134,6 +157,13 @@ impl fmt::Display for NotHere {
 
 impl std::error::Error for NotHere {}
 
+fn in_order(commands: &[String]) -> String {
+    format!("`{}`", commands.join("` and then `"))
+}
+
+/// Where messages mount a shared folder.
+const SHARE: &str = "/mnt/share";
+
 /// Where Windows' drives are mounted, and how Windows calls this distribution.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Drives {
@@ -141,6 +171,8 @@ pub struct Drives {
     points: BTreeMap<char, String>,
     /// The distribution.
     distribution: Option<String>,
+    /// Whether the command was typed at a Windows prompt.
+    at_prompt: bool,
 }
 
 impl Drives {
@@ -166,7 +198,29 @@ impl Drives {
             told.or_else(|| mounts::of_windows_drive(mountinfo, letter))
         };
         let points = ('A'..='Z').filter_map(|letter| Some((letter, trimmed_end(&point(letter)?))));
-        Self { points: points.collect(), distribution }
+        Self { points: points.collect(), distribution, at_prompt: variable(YOLO_FROM_WINDOWS).is_some() }
+    }
+
+    /// The commands that mount a drive or a shared folder, where the user is. At a Windows prompt, they have only what cmd
+    /// and PowerShell read alike; without `-d`, they would mount in WSL's default distribution.
+    fn mount(&self, what: &str, point: &str) -> Vec<String> {
+        let is_drive = what.len() == 2;
+        if !self.at_prompt {
+            let what = if is_drive { what.to_owned() } else { format!("'{}'", what.replace('\'', r"'\''")) };
+            return vec![format!("sudo mkdir -p {point} && sudo mount -t drvfs {what} {point}")];
+        }
+        let chosen = self.distribution.as_ref().map(|name| format!(" -d {name}")).unwrap_or_default();
+        let as_root = |command: &str| format!("wsl.exe{chosen} -u root --exec {command}");
+        if is_drive {
+            return vec![as_root(&format!("sh -c \"mkdir -p {point} && mount -t drvfs {what} {point}\""))];
+        }
+        // No shell reads its backslashes.
+        vec![as_root(&format!("mkdir -p {point}")), as_root(&format!("mount -t drvfs \"{what}\" {point}"))]
+    }
+
+    fn not_mounted(&self, letter: char) -> NotHere {
+        let point = format!("/mnt/{}", letter.to_ascii_lowercase());
+        NotHere::NotMounted { letter, mount: self.mount(&format!("{letter}:"), &point) }
     }
 
     /// Whether no drive is mounted, as outside WSL.
@@ -193,7 +247,7 @@ impl Drives {
     pub fn read(&self, text: &str, folder: Option<&str>) -> Option<Result<String, NotHere>> {
         let form = Form::of(text)?;
         let on_drive = |letter: char, rest: &str| {
-            let point = self.points.get(&letter).ok_or(NotHere::NotMounted(letter))?;
+            let point = self.points.get(&letter).ok_or_else(|| self.not_mounted(letter))?;
             Ok(if rest.is_empty() && !point.is_empty() { point.clone() } else { format!("{point}/{rest}") })
         };
         let folder = folder.and_then(Form::of);
@@ -215,7 +269,8 @@ impl Drives {
                 _ => Ok(format!("/{rest}")),
             },
             Form::Share { server, share, .. } => {
-                Err(NotHere::Network { share: format!(r"\\{server}\{share}") })
+                let share = format!(r"\\{server}\{share}");
+                Err(NotHere::Network { mount: self.mount(&share, SHARE), share })
             }
         })
     }
@@ -253,6 +308,17 @@ pub fn in_file(text: &str) -> Option<String> {
         Some(_) => Drives::of_this_system().read_in_file(text),
         None => text.contains('\\').then(|| text.replace('\\', "/")),
     }
+}
+
+/// Why a path that someone wrote into a file, and that only Windows writes so, leads nowhere in this WSL. `None` if it
+/// leads somewhere, or this is no WSL.
+pub fn why_not_here(text: &str) -> Option<NotHere> {
+    let drives = Drives::of_this_system();
+    if drives.is_empty() && drives.distribution.is_none() {
+        return None;
+    }
+    Form::of(text).filter(Form::is_absolute)?;
+    drives.read(text, None)?.err()
 }
 
 /// Whether this computer name stands for the files of WSL.
@@ -301,6 +367,8 @@ mod tests {
             (r"\\wsl$\ubuntu\home\ada", "/home/ada"),
             (r"\\?\UNC\wsl.localhost\Ubuntu\home", "/home"),
             (r"\\WSL.LOCALHOST\Ubuntu", "/"),
+            ("//wsl.localhost/Ubuntu/home/ada/x.yaml", "/home/ada/x.yaml"),
+            ("//wsl$/Ubuntu", "/"),
         ] {
             assert_eq!(read(windows), Some(Ok(here.to_owned())), "{windows}");
         }
@@ -308,9 +376,17 @@ mod tests {
 
     #[test]
     fn other_texts_are_left_alone() {
-        for text in
-            ["yolov5n", "data/x.yaml", r"data\x.yaml", "/home/ada", "https://host/x", "~/data", "", "0"]
-        {
+        for text in [
+            "yolov5n",
+            "data/x.yaml",
+            r"data\x.yaml",
+            "/home/ada",
+            "//nas/x",
+            "https://host/x",
+            "~/data",
+            "",
+            "0",
+        ] {
             assert_eq!(read(text), None, "{text}");
         }
     }
@@ -325,6 +401,44 @@ mod tests {
         ] {
             let why = read(windows).unwrap().unwrap_err().to_string();
             assert!(why.contains(part), "{windows}: {why}");
+        }
+    }
+
+    #[test]
+    fn at_a_prompt_a_share_may_have_slashes() {
+        let share = Form::Share { server: "nas".into(), share: "s".into(), rest: "x.yaml".into() };
+        assert_eq!(Form::at_prompt("//nas/s/x.yaml"), Some(share));
+        for text in ["//nas", "///nas/s", "/nas/s", "https://host/x", "data/x"] {
+            assert_eq!(Form::at_prompt(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn mount_commands_are_for_the_shell_of_the_user() {
+        let why = |text: &str, drives: &Drives| drives.read(text, None).unwrap().unwrap_err().to_string();
+        let told = |name: &str| (name == "YOLO_FROM_WINDOWS").then(|| "{}".to_owned());
+        let prompt = Drives::found(told, "", Some("Ubuntu".to_owned()));
+        for (text, drives, commands) in [
+            (
+                r"E:\set",
+                &prompt,
+                "`wsl.exe -d Ubuntu -u root --exec sh -c \"mkdir -p /mnt/e && mount -t drvfs E: /mnt/e\"`",
+            ),
+            (
+                r"\\nas\my set\x",
+                &prompt,
+                "`wsl.exe -d Ubuntu -u root --exec mkdir -p /mnt/share` and then \
+                 `wsl.exe -d Ubuntu -u root --exec mount -t drvfs \"\\\\nas\\my set\" /mnt/share` and write /mnt/share",
+            ),
+            (r"Z:\set", &drives(), "`sudo mkdir -p /mnt/z && sudo mount -t drvfs Z: /mnt/z`"),
+            (
+                r"\\nas\s",
+                &drives(),
+                r"`sudo mkdir -p /mnt/share && sudo mount -t drvfs '\\nas\s' /mnt/share`",
+            ),
+        ] {
+            let why = why(text, drives);
+            assert!(why.contains(commands), "{why}");
         }
     }
 
@@ -373,6 +487,7 @@ mod tests {
         fn any_text_is_read(text in "([a-zC:/?.*$~\"]|\\\\|é| ){0,20}") {
             let _ = read(&text);
             let _ = drives().read_in_file(&text);
+            let _ = Form::at_prompt(&text);
         }
     }
 }

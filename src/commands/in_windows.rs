@@ -37,18 +37,28 @@ pub(super) fn in_wsl(cli: &Cli, printer: &Printer) -> Result<Option<u8>, Command
     };
     let trains = matches!(cli.command, Command::Train(_));
     let ended = wsl.run(&arguments_of_this_process(), trains);
-    Ok(Some(ended.map_err(|error| with_finding(error, &dirs))?))
+    Ok(Some(ended.map_err(|error| {
+        if error.is_sudden() {
+            printer.end_line();
+        }
+        with_finding(error, &dirs)
+    })?))
 }
 
-/// The WSL whose doctor a report in Windows includes; `None` for other commands, and for what a doctor says about
-/// anything but this PC.
-pub(super) fn asked_by_doctor(cli: &Cli) -> Option<Result<Wsl, InWslError>> {
-    let Command::Doctor(args) = &cli.command else { return None };
-    let is_about_this_pc = !args.list
-        && !args.reference
-        && args.explain.is_none()
-        && args.replay.is_none()
-        && args.compare.is_empty();
+/// The WSL whose part a report in Windows includes: that of the doctor, and the list of changes. `None` for other commands,
+/// and for what a doctor says about anything but this PC.
+pub(super) fn asked_for_report(cli: &Cli) -> Option<Result<Wsl, InWslError>> {
+    let is_about_this_pc = match &cli.command {
+        Command::Doctor(args) => {
+            !args.list
+                && !args.reference
+                && args.explain.is_none()
+                && args.replay.is_none()
+                && args.compare.is_empty()
+        }
+        Command::Undo(args) => args.which.is_empty(),
+        _ => false,
+    };
     let dirs = YoloDirs::from_env().ok().filter(|_| is_about_this_pc)?;
     Some(Wsl::choose(cli.distribution.as_deref(), &dirs))
 }

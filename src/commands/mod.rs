@@ -89,14 +89,10 @@ fn run_where_it_belongs(
         }
         _ => {}
     }
-    let status = dispatch(cli, &|| in_windows.then(|| in_windows::asked_by_doctor(cli)).flatten(), printer)?;
-    if in_windows && matches!(&cli.command, Command::Undo(args) if args.which.is_empty()) {
-        printer.say("what yolo has changed inside WSL: `yolo undo --distribution <name>`");
-    }
-    Ok(status)
+    dispatch(cli, &|| in_windows.then(|| in_windows::asked_for_report(cli)).flatten(), printer)
 }
 
-/// Runs one command and returns its exit status. `wsl` is for the doctor in Windows.
+/// Runs one command and returns its exit status. `wsl` is for reports in Windows that have a part of WSL.
 fn dispatch(cli: &Cli, wsl: &doctor::FindWsl<'_>, printer: &Printer) -> Result<u8, CommandError> {
     match &cli.command {
         Command::Train(args) if args.evolution.evolve.is_some() => evolve::evolve(args, cli.offline, printer),
@@ -110,7 +106,7 @@ fn dispatch(cli: &Cli, wsl: &doctor::FindWsl<'_>, printer: &Printer) -> Result<u
         Command::Compare(args) => compare::compare(args, printer),
         Command::Doctor(args) => doctor::doctor(args, wsl, printer),
         Command::Setup(args) => setup::setup(args, cli.distribution.as_deref(), cli.offline, printer),
-        Command::Undo(args) => undo::undo(args, printer),
+        Command::Undo(args) => undo::undo(args, wsl, printer),
         Command::Weights(args) => weights::weights(args, printer),
         Command::Completions(args) => Ok(completions::completions(args, printer)),
         Command::Man(args) => completions::man(args),

@@ -1,27 +1,48 @@
 //! `yolo undo`: lists what `yolo` has changed on this host, and undoes changes. What can be undone is
 //! shown first, and the user is asked.
 
+use std::ffi::OsString;
+
 use serde_json::{Value, json};
 use yolo_base::{Hint as _, exit};
 
 use crate::cli::{UndoArgs, Which};
 use crate::dirs::YoloDirs;
 use crate::error::CommandError;
+use crate::in_wsl::{InWslError, Prompt, Wsl};
 use crate::machine;
 use crate::printer::{FoundItem, Printer, SetupView, undo_text as show};
 use crate::setup::{self, WslError};
 use crate::undo::{Hands, Listing, Outlook, Record, Undo, UndoError};
 
-/// Lists or undoes changes, and returns the exit status.
-pub(super) fn undo(args: &UndoArgs, printer: &Printer) -> Result<u8, CommandError> {
+/// Lists or undoes changes, and returns the exit status. The list in Windows has a part of WSL.
+pub(super) fn undo(
+    args: &UndoArgs,
+    wsl: &dyn Fn() -> Option<Result<Wsl, InWslError>>,
+    printer: &Printer,
+) -> Result<u8, CommandError> {
     let dirs = YoloDirs::from_env()?;
     let listing = Listing::read(&dirs);
     if args.which.is_empty() {
         let found = found(&listing, &dirs);
+        let inside = wsl().map(|wsl| inside(&wsl, args.json));
         if args.json {
-            printer.result(pretty(&report(&listing, &dirs, &found, None)));
+            let mut report = report(&listing, &dirs, &found, None);
+            if let Some((distribution, answer)) = inside {
+                report["wsl"] = match answer.map(|text| serde_json::from_str::<Value>(&text)) {
+                    Ok(Ok(inside)) => json!({ "distribution": distribution, "report": inside }),
+                    Ok(Err(error)) => json!({ "distribution": distribution, "error": error.to_string() }),
+                    Err(why) => json!({ "distribution": distribution, "error": why }),
+                };
+            }
+            printer.result(pretty(&report));
         } else {
-            printer.result(show::list(&listing, |record| listing.outlook(record, &dirs), &found));
+            let mut text =
+                show::list(&listing, |record| listing.outlook(record, &dirs), &found, &at_prompt());
+            if let Some((distribution, answer)) = &inside {
+                text.push_str(&show::inside_wsl(distribution.as_deref(), answer));
+            }
+            printer.result(text);
         }
         return Ok(exit::SUCCESS);
     }
@@ -58,6 +79,29 @@ pub(super) fn undo(args: &UndoArgs, printer: &Printer) -> Result<u8, CommandErro
         printer.result(pretty(&report(&Listing::read(&dirs), &dirs, &[], Some(results))));
     }
     Ok(if done? && refused.is_empty() { exit::SUCCESS } else { exit::FAILURE })
+}
+
+/// What `yolo` has changed inside WSL, as the one there lists it, or why it does not.
+fn inside(wsl: &Result<Wsl, InWslError>, json: bool) -> (Option<String>, Result<String, String>) {
+    let wsl = match wsl {
+        Ok(wsl) => wsl,
+        Err(error) => return (None, Err(error.to_string())),
+    };
+    let arguments: &[&str] = if json { &["undo", "--json"] } else { &["undo"] };
+    let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+    let answer = match wsl.output(&arguments) {
+        Ok((exit::SUCCESS, output)) => Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned()),
+        Ok((_, output)) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => Err(error.to_string()),
+    };
+    (Some(wsl.distribution().to_owned()), answer)
+}
+
+/// What commands need at the Windows prompt at which this one was typed, so that they mean the changes in WSL.
+fn at_prompt() -> String {
+    Prompt::of_this_process()
+        .map(|prompt| format!(" --distribution {}", prompt.distribution()))
+        .unwrap_or_default()
 }
 
 /// The numbers that the user named, the newest first: a later change of a file is undone before an earlier.

@@ -73,7 +73,8 @@ fn examine(args: &DoctorArgs, wsl: &FindWsl<'_>, printer: &Printer) -> Result<u8
         fix::mark_applied(&mut report, &dirs);
     }
     let ask = || wsl().map(|wsl| Inside::ask(&wsl, args));
-    let inside = if host.is_recorded() { None } else { ask() };
+    // Where no libtorch runs, no WSL helps, and its hint to set one up would be wrong.
+    let inside = if host.is_recorded() || !host.has_libtorch_build() { None } else { ask() };
     if let Some(said) = inside.as_ref().and_then(Inside::said) {
         host.hear(&said.command, said.status, &said.output);
     }

@@ -16,5 +16,9 @@ pub(crate) fn with_finding(error: InWslError, dirs: &YoloDirs) -> CommandError {
     };
     let mut shown = String::new();
     text::show(&mut shown, &finding, false);
-    CommandError::NoWsl { error: Box::new(error), finding: shown.trim_end().to_owned(), id: finding.id }
+    CommandError::NoWsl {
+        error: Box::new(error.before_finding()),
+        finding: shown.trim_end().to_owned(),
+        id: finding.id,
+    }
 }

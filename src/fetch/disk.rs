@@ -57,6 +57,16 @@ pub(crate) fn sync(path: &Path) -> std::io::Result<()> {
     OpenOptions::new().write(true).open(path)?.sync_data()
 }
 
+/// Waits until everything that was written to the file system of this folder is on the disk: once for many files, where
+/// waiting for each would take long. Elsewhere than on Linux there is no such call, and nothing is done.
+pub(crate) fn sync_file_system(folder: &Path) -> std::io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::fs::syncfs(File::open(folder)?)?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = folder;
+    Ok(())
+}
+
 /// Renames `from` to `to`. What was at `to` before is at `from` afterwards, or gone.
 pub(super) fn replace(from: &Path, to: &Path) -> Result<(), FetchError> {
     let parent = to.parent().unwrap_or(to);

@@ -35,7 +35,7 @@ mod wheel_record;
 pub use archive::{Archive, Selection, UnpackedMember};
 pub use body::fetch_text;
 pub use client::{Client, Policy, is_http};
-pub(crate) use disk::{MARGIN, folder_size, sync};
+pub(crate) use disk::{MARGIN, folder_size, sync, sync_file_system};
 pub use disk::{free_bytes, mount_of};
 pub use download::{Downloaded, FileRequest, download, length_of};
 pub use error::{FetchError, Refusal, RefusalKind};

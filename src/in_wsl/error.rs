@@ -52,6 +52,12 @@ pub(crate) enum InWslError {
     /// WSL does not see the working folder.
     #[error("this command would work in the current folder, {folder}, but {why}")]
     Folder { folder: String, why: String },
+    /// A variable names a path that WSL does not see.
+    #[error("the variable {name} is {value}, and {why}")]
+    Variable { name: String, value: String, why: String },
+    /// A defect of the program in Linux.
+    #[error("yolo in {distribution} failed in a way that it should not; what it wrote above says where")]
+    Failed { distribution: String },
     /// WSL or the program ended without a word.
     #[error(
         "WSL ended before yolo did ({status}): the distribution {distribution} was stopped, or its window was closed"
@@ -95,6 +101,23 @@ impl InWslError {
         }
     }
 
+    /// Whether the program ended in the middle of its output, where the cursor may stand in a line of progress.
+    pub(crate) fn is_sudden(&self) -> bool {
+        matches!(self, Self::Stopped { .. } | Self::Killed { .. } | Self::Failed { .. })
+    }
+
+    /// The error where a finding says why. A code that stands for several causes would name another one.
+    pub(crate) fn before_finding(self) -> Self {
+        match self {
+            Self::Trouble { distribution, trouble: Some(trouble), command, output, status }
+                if trouble.is_of_disk() =>
+            {
+                Self::Trouble { distribution, trouble: None, command, output, status }
+            }
+            other => other,
+        }
+    }
+
     /// Whether `yolo setup --wsl` repairs it.
     pub(crate) fn is_for_setup(&self) -> bool {
         matches!(self, Self::Trouble { trouble: Some(trouble), .. } if is_of_setup(*trouble))
@@ -111,7 +134,10 @@ impl Hint for InWslError {
     fn hint(&self) -> Option<Cow<'_, str>> {
         const SET_UP: &str = "run `yolo setup --wsl`: it shows what it will do, and installs it";
         let resume = |trains: bool| match trains {
-            true => "continue the run from its last checkpoint with `yolo train --resume`, in this folder",
+            true => {
+                "if the run has saved a checkpoint, `yolo train --resume` in this folder continues it; otherwise run the same \
+                 command again"
+            }
             false => "run the same command again",
         };
         Some(match self {
@@ -137,6 +163,13 @@ impl Hint for InWslError {
             .into(),
             Self::Exe(error) => return error.hint(),
             Self::Folder { .. } => "change into a folder of a drive of this PC, such as with `cd %USERPROFILE%` in cmd or `cd ~` in PowerShell".into(),
+            Self::Variable { name, .. } => format!(
+                "give {name} another value, or remove it: `set {name}=` in cmd, `Remove-Item Env:{name}` in PowerShell"
+            )
+            .into(),
+            Self::Failed { .. } => {
+                "please report this with what was written, and with the file that `yolo doctor --record pc.json` writes".into()
+            }
             Self::Stopped { trains, .. } => resume(*trains).into(),
             Self::Killed { trains, signal, .. } if signal.contains("SIGKILL") => format!(
                 "Linux ends programs so when WSL has no memory left: `yolo doctor` says how much it has and needs; {}",

@@ -80,9 +80,10 @@ fn rewritten<'a>(
                 if let Some(text) = unquoted {
                     result.truncate(text);
                 }
-                let is_argument = unquoted.is_some() || windows.contains(' ') && follows_option(&result);
+                let is_argument = unquoted.is_some() || needs_quotes(&windows) && follows_option(&result);
+                let quote = if windows.contains(['$', '`']) { '\'' } else { '"' };
                 let windows = windows.replace(' ', space.encode_utf8(&mut [0; 4]));
-                result.push_str(&if is_argument { format!("\"{windows}\"") } else { windows });
+                result.push_str(&if is_argument { format!("{quote}{windows}{quote}") } else { windows });
                 (rest, before) = (&after[usize::from(unquoted.is_some())..], 'x');
             }
             None => {
@@ -143,6 +144,13 @@ fn length(text: &str, roots: &[String], named: &[String], exists: &dyn Fn(&str) 
         }
     }
     Some(longest.unwrap_or(first))
+}
+
+/// Whether cmd or PowerShell would read the path as more than one word: at `&`, `;`, `,` and parentheses. In double quotes,
+/// PowerShell still reads `$` and a backtick, and in single quotes it does not; cmd takes these for letters, and
+/// [`Prompt`] removes them.
+fn needs_quotes(path: &str) -> bool {
+    path.contains(|c: char| !c.is_alphanumeric() && !matches!(c, '\\' | ':' | '.' | '_' | '-'))
 }
 
 /// Whether the text ends with an option whose value comes next.
@@ -212,6 +220,12 @@ mod tests {
                 "yolo train --data '/mnt/c/my work/runs/my exp/last.pt' --data-to-linux",
                 "yolo train --data \"C:\\my work\\runs\\my exp\\last.pt\" --data-to-linux",
             ),
+            ("yolo train --resume /mnt/c/R&D/runs/last.pt", "yolo train --resume \"C:\\R&D\\runs\\last.pt\""),
+            ("yolo train --resume /mnt/c/x(1)/last.pt", "yolo train --resume \"C:\\x(1)\\last.pt\""),
+            ("yolo train --resume /mnt/c/a;b,c/last.pt", "yolo train --resume \"C:\\a;b,c\\last.pt\""),
+            ("yolo train --resume /mnt/c/$env/last.pt", "yolo train --resume 'C:\\$env\\last.pt'"),
+            ("yolo train --resume /mnt/c/数/last.pt", "yolo train --resume C:\\数\\last.pt"),
+            ("see /mnt/c/R&D/runs", r"see C:\R&D\runs"),
             ("'/mnt/c/x' is a file", r"'C:\x' is a file"),
             ("the logs (/home/ada/logs)", r"the logs (\\wsl.localhost\Ubuntu\home\ada\logs)"),
             ("\u{1b}[1m/home/ada/x\u{1b}[0m", "\u{1b}[1m\\\\wsl.localhost\\Ubuntu\\home\\ada\\x\u{1b}[0m"),

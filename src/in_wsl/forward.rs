@@ -2,6 +2,7 @@
 //! call of `wsl.exe`: the distribution comes from a setting or the registry, and where neither knows it, from one more
 //! call. Only if `yolo` did not answer is `wsl.exe` asked why.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Read;
 use std::process::{Command, ExitStatus, Output, Stdio};
@@ -19,6 +20,14 @@ use crate::setup::wsl::{PROGRAM, WslExe, prepared_distribution};
 
 /// What a program ends with that Ctrl-C has ended before it could handle it.
 const ENDED_BY_CTRL_C: i32 = 0xC000_013A_u32.cast_signed();
+
+/// What `wsl.exe` ends with if SIGINT has ended the program in Linux, which it does until `yolo` handles it: a shell's status.
+/// The signal's number alone may also be another program's failure.
+const ENDED_BY_SIGINT: i32 = 130;
+const SIGINT: i32 = 2;
+
+/// What a program in Rust ends with after a defect, about which it has written to the terminal.
+const PANICKED: i32 = 101;
 
 /// How long WSL may take to start and answer.
 const MOST: Duration = Duration::from_secs(90);
@@ -50,8 +59,8 @@ impl Wsl {
         }
         let distribution = distribution::choose(wanted, prepared.as_deref(), &known)?;
         let folder = current_folder()?;
-        let marker =
-            Marker { yolo: env!("CARGO_PKG_VERSION").to_owned(), distribution: distribution.clone(), folder };
+        let yolo = env!("CARGO_PKG_VERSION").to_owned();
+        let marker = Marker { yolo, distribution: distribution.clone(), folder, paths: BTreeMap::new() };
         Ok(Self { exe, distribution, marker })
     }
 
@@ -73,7 +82,11 @@ impl Wsl {
         };
         match ended.code().map(|code| (code, status::answered(code))) {
             Some((_, Some(status))) => Ok(status),
-            Some((ENDED_BY_CTRL_C, None)) => Ok(exit::INTERRUPTED),
+            Some((ENDED_BY_CTRL_C | ENDED_BY_SIGINT, None)) => Ok(exit::INTERRUPTED),
+            Some((SIGINT, None)) => match self.why(ended, trains) {
+                InWslError::Stopped { .. } => Ok(exit::INTERRUPTED),
+                other => Err(other),
+            },
             _ => Err(self.why(ended, trains)),
         }
     }
@@ -151,6 +164,7 @@ impl Wsl {
             Some(code @ (4 | 6 | 7 | 9 | 11 | 15)) => {
                 InWslError::Killed { distribution, signal: exit::describe_signal(code), trains }
             }
+            Some(PANICKED) => InWslError::Failed { distribution },
             _ => InWslError::Stopped { distribution, status: described(ended), trains },
         }
     }
@@ -223,12 +237,19 @@ fn listed(exe: &WslExe) -> Result<Vec<yolo_checks::wsl::exe_output::Distribution
     };
     let (stdout, stderr) = (decode(&answer.stdout), decode(&answer.stderr));
     let found = distributions(&stdout);
+    // That there is none is said in the language of Windows, with the command that installs one.
+    let says_none = [&stdout, &stderr].iter().all(|text| text.trim().is_empty())
+        || [&stdout, &stderr]
+            .iter()
+            .any(|text| text.contains("--install") || text.contains("aka.ms/wslstore"));
     match trouble(&format!("{stdout}\n{stderr}")).filter(|_| found.is_empty()) {
         Some(Trouble::NotInstalled) => Err(InWslError::NotInstalled),
-        Some(Trouble::NoDistribution) | None => Ok(found),
-        Some(trouble) => Err(InWslError::Trouble {
+        Some(Trouble::NoDistribution) => Ok(found),
+        // Words that nobody knows are shown.
+        None if answer.status.success() || !found.is_empty() || says_none => Ok(found),
+        trouble => Err(InWslError::Trouble {
             distribution: "WSL".to_owned(),
-            trouble: Some(trouble),
+            trouble,
             command: "wsl.exe -l -v".to_owned(),
             output: format!("{stdout}\n{stderr}"),
             status: answer.status.code(),

@@ -1,6 +1,8 @@
 //! What `yolo.exe` tells the `yolo` that it starts in WSL, as JSON in an environment variable: WSL passes variables
 //! unchanged, whatever is in them, and older programs ignore this one.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use yolo_base::env::YOLO_FROM_WINDOWS;
 
@@ -13,6 +15,9 @@ pub(super) struct Marker {
     pub(super) distribution: String,
     /// The working folder, as Windows writes it.
     pub(super) folder: String,
+    /// Variables with paths that WSL translates, as Windows has them. WSL drops those that it cannot translate.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) paths: BTreeMap<String, String>,
 }
 
 impl Marker {

@@ -4,7 +4,7 @@
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use yolo_base::env::HOME;
-use yolo_base::windows_paths::{Drives, Form, NotHere};
+use yolo_base::windows_paths::{Drives, Form, NotHere, with_backslashes};
 
 use super::error::InWslError;
 use super::marker::Marker;
@@ -41,6 +41,11 @@ impl Prompt {
         HERE.as_ref()
     }
 
+    /// The distribution that it chose.
+    pub(crate) fn distribution(&self) -> &str {
+        &self.marker.distribution
+    }
+
     /// The path here that a path on the command line means. Names, addresses and Linux paths stay as they are.
     ///
     /// # Errors
@@ -60,7 +65,12 @@ impl Prompt {
         if text.contains('"') {
             return Err(NotHere::Quote);
         }
-        if let Some(read) = self.drives.read(text, Some(&self.marker.folder)) {
+        // cmd keeps the single quotes that PowerShell removes.
+        let unquoted = text.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+        let text = unquoted.filter(|path| Form::of(path).is_some()).unwrap_or(text);
+        // At this prompt, `//server/share` is what it is in Windows.
+        let share = with_backslashes(text).filter(|_| !std::path::Path::new(text).exists());
+        if let Some(read) = self.drives.read(share.as_deref().unwrap_or(text), Some(&self.marker.folder)) {
             return read;
         }
         let slashes = text.replace('\\', "/");
@@ -75,7 +85,7 @@ impl Prompt {
     /// Makes this process work in the folder of the prompt, and refuses a `yolo.exe` of another version.
     ///
     /// # Errors
-    /// If WSL does not see that folder, or the versions differ.
+    /// If WSL does not see that folder or the path in a variable, or the versions differ.
     pub(crate) fn enter(&self) -> Result<(), InWslError> {
         let here = env!("CARGO_PKG_VERSION");
         if self.marker.yolo != here {
@@ -84,6 +94,13 @@ impl Prompt {
                 here: here.to_owned(),
                 windows: self.marker.yolo.clone(),
             });
+        }
+        for (name, value) in &self.marker.paths {
+            self.read(value).map_err(|why| InWslError::Variable {
+                name: name.clone(),
+                value: value.clone(),
+                why: why.to_string(),
+            })?;
         }
         let folder = &self.marker.folder;
         // The tests of this module and of forwarding run on Linux.
@@ -102,6 +119,8 @@ impl Prompt {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn path(text: &str) -> Result<String, NotHere> {
@@ -111,6 +130,7 @@ mod tests {
             yolo: "1".to_owned(),
             distribution: "Ubuntu".to_owned(),
             folder: r"C:\my work".to_owned(),
+            paths: BTreeMap::new(),
         };
         Prompt { marker, drives, home: Some("/home/ada".to_owned()) }.path(text)
     }
@@ -124,11 +144,14 @@ mod tests {
             (r"C:\Zoë\x.yaml", "/mnt/c/Zoë/x.yaml"),
             (r"\x.yaml", "/mnt/c/x.yaml"),
             ("C:x.yaml", "x.yaml"),
+            (r"'C:\$env\x.yaml'", "/mnt/c/$env/x.yaml"),
+            ("'x'", "'x'"),
             ("~", "/home/ada"),
             ("~/data", "/home/ada/data"),
             (r"~\data", "/home/ada/data"),
             ("~x", "~x"),
             (r"\\wsl.localhost\Ubuntu\home\ada\x", "/home/ada/x"),
+            ("//wsl.localhost/Ubuntu/home/ada/x", "/home/ada/x"),
             ("/home/ada/x", "/home/ada/x"),
             ("yolov5n", "yolov5n"),
             ("https://host/a", "https://host/a"),
@@ -139,6 +162,16 @@ mod tests {
         ] {
             assert_eq!(path(typed).as_deref(), Ok(meant), "{typed}");
         }
+    }
+
+    #[test]
+    fn a_share_is_on_the_network_with_either_separator() {
+        for typed in [r"\\nas\s\x.yaml", "//nas/s/x.yaml"] {
+            let why = path(typed).unwrap_err().to_string();
+            assert!(why.contains(r"\\nas\s is on the network"), "{why}");
+        }
+        // This exists.
+        assert_eq!(path("//usr/bin").as_deref(), Ok("//usr/bin"));
     }
 
     #[test]

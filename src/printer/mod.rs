@@ -148,6 +148,13 @@ impl Printer {
         let _ = answer.print();
     }
 
+    /// Ends a line of progress that a program has left on the terminal.
+    pub(crate) fn end_line(&self) {
+        if self.terminal {
+            let _ = writeln!(std::io::stderr());
+        }
+    }
+
     /// Asks a yes-or-no question; `None` if there is nobody to ask.
     pub(crate) fn ask(&self, question: &str) -> Option<bool> {
         if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {

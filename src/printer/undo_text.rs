@@ -21,8 +21,13 @@ pub(crate) struct FoundItem {
     pub(crate) command: String,
 }
 
-/// All changes, the newest first.
-pub(crate) fn list(listing: &Listing, outlook: impl Fn(&Record) -> Outlook, found: &[FoundItem]) -> String {
+/// All changes, the newest first. Commands end with `options`.
+pub(crate) fn list(
+    listing: &Listing,
+    outlook: impl Fn(&Record) -> Outlook,
+    found: &[FoundItem],
+    options: &str,
+) -> String {
     let mut lines: Vec<String> = Vec::new();
     if listing.records.is_empty() {
         lines.push("yolo has recorded no changes on this machine".to_owned());
@@ -58,12 +63,26 @@ pub(crate) fn list(listing: &Listing, outlook: impl Fn(&Record) -> Outlook, foun
     if can {
         lines.push(String::new());
         let how = match last {
-            Some(true) => "`yolo undo last` undoes the last change, `yolo undo NUMBER` any other one.",
-            _ => "`yolo undo NUMBER` undoes one of them.",
+            Some(true) => format!(
+                "`yolo undo last{options}` undoes the last change, `yolo undo NUMBER{options}` any other one."
+            ),
+            _ => format!("`yolo undo NUMBER{options}` undoes one of them."),
         };
-        lines.push(how.to_owned());
+        lines.push(how);
     }
     lines.join("\n")
+}
+
+/// The part of the list in Windows that is about a distribution: the list of the program there, or why there is none.
+pub(crate) fn inside_wsl(distribution: Option<&str>, answer: &Result<String, String>) -> String {
+    let place = distribution.map_or_else(|| "WSL".to_owned(), |name| format!("WSL ({name})"));
+    match answer {
+        Ok(text) => format!("\n\nInside {place}:\n\n{text}"),
+        Err(why) => {
+            let why = why.lines().next().unwrap_or("yolo there did not answer").trim_end_matches(':');
+            format!("\n\nInside {place}: not listed, because {}", why.trim_start_matches("error: "))
+        }
+    }
 }
 
 /// Whether a change can be undone.

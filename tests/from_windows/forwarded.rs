@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::pc::{LIST, Pc, list, listing};
+use super::user::Finished;
 #[cfg(not(windows))]
 use super::user::User;
 
@@ -73,6 +74,39 @@ fn the_doctor_reports_both_sides() {
     let pc = Pc::answering(&[]);
     let output = pc.run(&["doctor"]);
     assert!(output.stdout.contains("not checked: WSL"), "{}", output.stdout);
+}
+
+#[test]
+fn the_list_of_changes_has_those_inside_wsl() {
+    let undo = "-d Ubuntu --exec /opt/yolo/yolo undo";
+    let pc = Pc::answering(&[
+        list(),
+        json!({ "words": undo, "stdout": "   1  installed libtorch\n", "code": 80 }),
+    ]);
+    // What this machine has is no part of it.
+    let run = |pc: &Pc, words: &[&str]| {
+        let home = pc.user.path().join("empty home");
+        Finished::from(pc.command(words).env("YOLO_HOME", home).output().unwrap()).succeeded()
+    };
+    let output = run(&pc, &["undo"]);
+    let both =
+        "yolo has recorded no changes on this machine\n\nInside WSL (Ubuntu):\n\n   1  installed libtorch\n";
+    assert_eq!(output.stdout, both);
+    assert_eq!(pc.calls(), ["-l -v", undo]);
+    let pc = Pc::answering(&[list(), json!({ "words": undo, "stdout": "{\"changes\": []}", "code": 80 })]);
+    let report: Value = serde_json::from_str(&run(&pc, &["undo", "--json"]).stdout).unwrap();
+    assert_eq!(report["wsl"], json!({ "distribution": "Ubuntu", "report": { "changes": [] } }));
+    // What is changed in Windows is listed without WSL, too.
+    let code = "Wsl/Service/CreateInstance/CreateVm/HCS/HCS_E_HYPERV_NOT_INSTALLED\n";
+    let pc = Pc::answering(&[list(), json!({ "words": undo, "stdout": code, "utf16": true, "code": -1 })]);
+    let output = run(&pc, &["undo"]);
+    assert!(output.stdout.starts_with("yolo has recorded no changes"), "{}", output.stdout);
+    assert!(
+        output.stdout.contains("\n\nInside WSL (Ubuntu): not listed, because cannot run yolo"),
+        "{}",
+        output.stdout
+    );
+    assert_eq!(output.stdout.trim_end().lines().count(), 3, "{}", output.stdout);
 }
 
 #[test]

@@ -163,6 +163,74 @@ fn the_end_of_the_distribution_says_how_to_resume() {
     }
 }
 
+/// A PC on which the Linux program ends so, and is there.
+fn ending_with(code: i32, version: &str) -> Pc {
+    Pc::answering(&[
+        list(),
+        json!({ "words": "-d Ubuntu --exec /opt/yolo/yolo train", "code": code }),
+        json!({ "words": "-d Ubuntu --exec /opt/yolo/yolo --version", "stdout": format!("yolo {version}\n") }),
+    ])
+}
+
+#[test]
+fn ctrl_c_before_yolo_handles_it_is_no_error() {
+    // As a shell gives the signal, and its number alone.
+    for code in [130, 2] {
+        let output = ending_with(code, env!("CARGO_PKG_VERSION")).run(&["train"]);
+        assert_eq!((output.code, output.stderr.as_str()), (Some(130), ""), "{code}");
+    }
+    // Another version answers with statuses of its own.
+    ending_with(2, "0.0.1").run(&["train"]).failed_with(1, &["version 0.0.1"]);
+}
+
+#[test]
+fn a_defect_of_the_linux_program_is_no_end_of_the_distribution() {
+    let output = ending_with(101, env!("CARGO_PKG_VERSION")).run(&["train"]);
+    assert!(!output.stderr.contains("--resume"), "{}", output.stderr);
+    output.failed_with(1, &["yolo in Ubuntu failed", "please report this"]);
+}
+
+#[test]
+fn words_that_nobody_knows_are_shown() {
+    let pc = Pc::answering(&[failing("-l -v", "Etwas Unbekanntes ist passiert.\n", true, -1)]);
+    let output = pc.run(&["train"]);
+    assert!(!output.stderr.contains("has no Linux distribution"), "{}", output.stderr);
+    output.failed_with(1, &["Etwas Unbekanntes ist passiert.", "`yolo doctor`"]);
+}
+
+#[test]
+fn a_code_of_several_causes_is_explained_by_its_finding_alone() {
+    let text = "Zugriff verweigert\nFehlercode: Wsl/Service/CreateInstance/E_ACCESSDENIED\n";
+    let pc = Pc::answering(&[list(), failing("-d Ubuntu --exec /opt/yolo/yolo", text, true, -1)]);
+    let output = pc.run(&["train"]);
+    assert!(!output.stderr.contains("administrator rights are required"), "{}", output.stderr);
+    output.failed_with(1, &["cannot run yolo in Ubuntu", "E_ACCESSDENIED", "--explain wsl."]);
+}
+
+/// The progress of a run stands in the line in which its distribution is stopped.
+#[cfg(not(windows))]
+#[test]
+fn an_error_begins_a_line_of_its_own() {
+    let pc = Pc::answering(&[
+        list(),
+        json!({ "words": "-d Ubuntu --exec /opt/yolo/yolo train", "stdout": "epoch 21 of 5000", "code": -1 }),
+        json!({ "words": "-d Ubuntu --exec /opt/yolo/yolo --version", "stdout": format!("yolo {}\n", env!("CARGO_PKG_VERSION")) }),
+    ]);
+    let typed = pc.command(&["train"]);
+    let mut command = std::process::Command::new("script");
+    command.args(["-qefc", &format!("exec {} train", typed.get_program().to_str().unwrap()), "/dev/null"]);
+    command.current_dir(pc.work()).stdin(std::process::Stdio::null());
+    for (name, value) in typed.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let output = Finished::from(command.output().unwrap());
+    let screen = output.stdout.replace("\u{1b}[1m", "").replace("\u{1b}[31m", "");
+    assert!(screen.contains("epoch 21 of 5000\r\nerror:"), "{screen:?}");
+}
+
 #[test]
 fn a_distribution_that_does_not_exist_is_said() {
     // Where the registry does not know, WSL does.

@@ -41,7 +41,10 @@ fn a_yaml_with_windows_paths_and_lists_is_read() {
     let root = pc.user.path().join("squares");
     let images = std::fs::read_dir(root.join("images").join("train")).unwrap();
     let lines: Vec<String> = images.map(|image| windows_path(&image.unwrap().path())).collect();
-    std::fs::write(root.join("list.txt"), lines.join("\r\n")).unwrap();
+    // As the `>` of Windows PowerShell saves it.
+    let text = ["\u{feff}", &lines.join("\r\n")].concat();
+    std::fs::write(root.join("list.txt"), text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>())
+        .unwrap();
     let yaml =
         format!("path: {}\ntrain: list.txt\nval: images\\val\nnames: [red, blue]\n", windows_path(&root));
     std::fs::write(pc.work().join("my data.yaml"), yaml).unwrap();
@@ -75,6 +78,11 @@ fn paths_that_lead_nowhere_are_usage_errors() {
     let Some(pc) = Pc::with_linux(false) else { return };
     for (path, part) in [
         (r"Q:\x.yaml", "drive Q: is not mounted in WSL"),
+        (
+            r"Q:\x.yaml",
+            "`wsl.exe -d Ubuntu -u root --exec sh -c \"mkdir -p /mnt/q && mount -t drvfs Q: /mnt/q\"`",
+        ),
+        ("//nas/s/x.yaml", r"\\nas\s is on the network"),
         (r"\\wsl.localhost\Debian\home\x.yaml", "--distribution Debian"),
         (r"\\server\share\x.yaml", "on the network"),
         (r"Q:x.yaml", "the complete path"),
@@ -89,7 +97,7 @@ fn paths_that_lead_nowhere_are_usage_errors() {
 #[test]
 fn paths_in_the_distribution_are_those_of_linux() {
     let Some(pc) = Pc::with_linux(false) else { return };
-    for server in [r"\\wsl.localhost", r"\\wsl$", r"\\?\UNC\wsl.localhost"] {
+    for server in [r"\\wsl.localhost", r"\\wsl$", r"\\?\UNC\wsl.localhost", "//wsl.localhost"] {
         let folder = in_linux(pc.user.path()).replace('/', "\\");
         let yaml = format!(r"{server}\Ubuntu{folder}\squares\squares.yaml");
         pc.run(&[&TRAIN[..], &["--epochs", "1", "--data", &yaml]].concat()).succeeded();
@@ -140,6 +148,46 @@ fn the_environment_reaches_linux_as_wslenv_says() {
     if cfg!(windows) {
         assert_eq!(value("OTHER_SECRET"), None, "only what WSLENV names is passed");
     }
+}
+
+#[test]
+fn a_variable_with_a_path_that_wsl_does_not_see_is_refused() {
+    let Some(pc) = Pc::with_linux(false) else { return };
+    for (name, value, why) in [
+        ("YOLO_HOME", r"Q:\yolo home", "drive Q: is not mounted in WSL"),
+        ("YOLO_MIRROR", r"\\nas\mirror", r"\\nas\mirror is on the network"),
+        ("SSL_CERT_FILE", "//nas/s/ca.pem", r"\\nas\s is on the network"),
+    ] {
+        let mut command = pc.command(&["train", "--data", "shapes"]);
+        Finished::from(command.env(name, value).output().unwrap()).failed_with(
+            1,
+            &[&format!("the variable {name} is {value}, and "), why, &format!("`set {name}=`")],
+        );
+    }
+}
+
+#[test]
+fn a_data_yaml_with_a_path_that_wsl_does_not_see_says_why() {
+    let Some(pc) = Pc::with_linux(false) else { return };
+    for (lines, why) in [
+        ("path: Q:\\set\ntrain: a\nval: b\n", r"path is Q:\set, and drive Q: is not mounted in WSL"),
+        ("path: \\\\nas\\set\ntrain: a\nval: b\n", r"\\nas\set is on the network"),
+        ("train: Q:\\a\nval: Q:\\b\n", r"it names Q:\a, and drive Q: is not mounted in WSL"),
+    ] {
+        std::fs::write(pc.work().join("x.yaml"), format!("{lines}names: [a]\n")).unwrap();
+        pc.run(&[&TRAIN[..], &["--data", "x.yaml"]].concat()).failed_with(1, &[why]);
+    }
+}
+
+#[test]
+fn a_copy_for_linux_is_not_put_on_a_windows_drive() {
+    let Some(pc) = Pc::with_linux(false) else { return };
+    let home = windows_path(&pc.user.path().join("my home"));
+    let mut command = pc.command(&[&TRAIN[..], &["--data", &pc.data_set(), "--data-to-linux"]].concat());
+    Finished::from(command.env("YOLO_HOME", &home).output().unwrap()).failed_with(
+        1,
+        &[&home, "is on a Windows drive and as slow", "let YOLO_HOME name a folder of Linux"],
+    );
 }
 
 #[test]

@@ -319,6 +319,20 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
+        id: "disk.ticket",
+        area: Area::Disk,
+        status: Status::Warning,
+        title: "The files of a run need a ticket of Kerberos",
+        cause: "on AFS and on NFS with Kerberos, files can be used as long as the ticket lasts, mostly 10 to 24 hours; then a run can \
+                neither read images nor save (`Permission denied`, `Key has expired`)",
+        remedy: Some(
+            "have the ticket renewed while the run lasts, by `krenew` (package kstart), for which it has to be renewable (`klist` says \
+             until when)",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "disk.unfinished",
         area: Area::Disk,
         status: Status::Info,

@@ -10,6 +10,7 @@ mod gpu;
 mod libraries;
 mod memory;
 mod network;
+mod one_drive;
 mod run;
 mod shell;
 mod system;

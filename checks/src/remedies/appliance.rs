@@ -34,12 +34,17 @@ pub(super) fn as_offered(host: &Host, remedy: &mut Remedy) {
         ["sudo apt ", "sudo apt-get ", "sudo dpkg ", "sudo dkms ", "sudo update-initramfs", "sudo wget "];
     const OF_DRIVER: [&str; 4] = ["nvidia", "linux-headers", "dkms", "cuda-keyring"];
     let Some(appliance) = of(host) else { return };
-    let is_of_packages = |command: &str| OF_PACKAGES.iter().any(|start| command.starts_with(start));
+    let is_of_packages = |command: &str| {
+        OF_PACKAGES.iter().any(|start| command.starts_with(start)) || command.contains(" /etc/apt/")
+    };
     let is_of_driver = |command: &str| OF_DRIVER.iter().any(|word| command.contains(word));
     let has_driver = remedy.commands.iter().any(|command| is_of_packages(command) && is_of_driver(command));
     if has_driver {
         remedy.text = words(host, appliance).to_owned();
-        remedy.commands.retain(|command| !is_of_packages(command) && !command.starts_with("sudo modprobe "));
+        // Neither loads what is not installed.
+        remedy.commands.retain(|command| {
+            !is_of_packages(command) && !command.starts_with("sudo modprobe ") && command != "sudo reboot"
+        });
     } else if !host.is_container() && remedy.commands.iter().any(|command| is_of_packages(command)) {
         remedy.text = format!(
             "in a container or a virtual machine, because this system has no packages to install: {}",
@@ -97,7 +102,7 @@ mod tests {
         let commands = ["sudo apt install linux-headers-amd64 nvidia-driver", "sudo reboot"];
         let remedy = fitted("6.12.105-production+truenas", &commands);
         assert!(remedy.text.contains("Install NVIDIA Drivers"));
-        assert_eq!(remedy.commands, ["sudo reboot"]);
+        assert!(remedy.commands.is_empty());
         assert!(fitted("6.12.24-Unraid", &commands).text.contains("plugin Nvidia Driver"));
         assert_eq!(fitted("6.12.48+deb13-amd64", &commands).commands, commands);
         let other = fitted("6.12.105-production+truenas", &["sudo apt install libgomp1"]);

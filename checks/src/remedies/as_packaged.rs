@@ -1,34 +1,19 @@
 //! Rewrites the commands of a remedy for systems that are not changed in place: NixOS is generated from its
-//! configuration, and Silverblue and its relatives are images, into which packages are layered.
+//! configuration, Silverblue and its relatives are images, into which packages are layered, and MicroOS changes its next
+//! snapshot.
 
-use super::{image, upgrade};
+use super::{image, nixos, upgrade};
 use crate::facts::{Family, Host};
 use crate::finding::Remedy;
 
 /// The remedy as the packaging of this system lets it be carried out.
 pub(super) fn as_packaged(host: &Host, remedy: &mut Remedy) {
     match host.family() {
-        Some(Family::NixOs) => as_configuration(remedy),
+        Some(Family::NixOs) => nixos::as_configuration(remedy),
+        Some(Family::Leap | Family::Tumbleweed) if host.is_transactional() => as_snapshot(host, remedy),
         Some(Family::Fedora) if host.is_image() => as_layers(host, remedy),
         Some(Family::RedHat) if host.is_image() => as_definition(host, remedy),
         _ => {}
-    }
-}
-
-/// NixOS generates what is below /etc, and builds modules and services from its configuration: a change by
-/// hand is lost at the next start, if it works at all.
-fn as_configuration(remedy: &mut Remedy) {
-    const GENERATED: [&str; 6] =
-        ["sudo tee /etc/", "sudo mkdir -p /etc/", "dkms ", "mokutil ", "systemctl enable", "hostnamectl "];
-    // There is no cache of the loader: the driver's libraries are in a folder of their own.
-    for command in remedy.commands.iter_mut().filter(|command| *command == "sudo ldconfig") {
-        "export LD_LIBRARY_PATH=/run/opengl-driver/lib:$LD_LIBRARY_PATH".clone_into(command);
-    }
-    let before = remedy.commands.len();
-    remedy.commands.retain(|command| !GENERATED.iter().any(|word| command.contains(word)));
-    if remedy.commands.len() < before {
-        remedy.text = format!("in configuration.nix: {}", remedy.text);
-        remedy.commands.insert(0, "sudo nixos-rebuild switch".to_owned());
     }
 }
 
@@ -74,6 +59,47 @@ fn as_definition(host: &Host, remedy: &mut Remedy) {
         }
         *command = format!("{}  # in the definition of the image", command.trim_start_matches("sudo "));
     }
+}
+
+/// transactional-update installs packages into a snapshot, from which the next start runs. Each call begins again with the
+/// system that runs, so that several commands need one shell.
+fn as_snapshot(host: &Host, remedy: &mut Remedy) {
+    const INSIDE: [&str; 5] =
+        ["sudo zypper install", "sudo zypper dup", "sudo zypper update", "sudo dracut", "sudo dkms"];
+    const REBOOT: &str = "sudo reboot";
+    let is_inside = |command: &String| INSIDE.iter().any(|start| command.starts_with(start));
+    let places: Vec<usize> =
+        (0..remedy.commands.len()).filter(|&at| is_inside(&remedy.commands[at])).collect();
+    let (Some(&first), Some(&last)) = (places.first(), places.last()) else { return };
+    if let [only] = places[..] {
+        let command = &mut remedy.commands[only];
+        *command = match command.strip_prefix("sudo zypper ") {
+            Some(rest) => match rest.split_once("install ") {
+                Some((_, packages)) => format!("sudo transactional-update pkg install {packages}"),
+                None if rest.starts_with("dup") => "sudo transactional-update dup".to_owned(),
+                None => "sudo transactional-update up".to_owned(),
+            },
+            None if command.starts_with("sudo dracut") => "sudo transactional-update initrd".to_owned(),
+            None => format!("sudo transactional-update run {}", command.trim_start_matches("sudo ")),
+        };
+    } else {
+        for &place in &places {
+            let command = remedy.commands[place].trim_start_matches("sudo ").to_owned();
+            remedy.commands[place] = format!("{command}  # in that shell");
+        }
+        remedy.commands.insert(last + 1, "exit".to_owned());
+        remedy.commands.insert(first, "sudo transactional-update shell".to_owned());
+    }
+    if host.is_own_machine() && !remedy.commands.iter().any(|command| command == REBOOT) {
+        let then = if places.len() > 1 { last + 3 } else { last + 1 };
+        remedy.text = format!(
+            "{}; this system changes its packages in the next snapshot, so restart after that",
+            remedy.text
+        );
+        remedy.commands.insert(then, REBOOT.to_owned());
+    }
+    // A module of the snapshot is there after the restart only, which loads it.
+    remedy.commands.retain(|command| command != "sudo modprobe nvidia");
 }
 
 #[cfg(test)]
@@ -122,6 +148,35 @@ mod tests {
                 "dnf install kernel-devel-$(rpm -q --qf '%{VERSION}-%{RELEASE}.%{ARCH}' kernel-core)  # in the definition of the \
                  image",
                 "dkms autoinstall -k $(rpm -q --qf '%{VERSION}-%{RELEASE}.%{ARCH}' kernel-core)  # in the definition of the image",
+            ]
+        );
+    }
+
+    #[test]
+    fn packages_of_a_snapshot_are_there_after_a_restart() {
+        let microos = "ID=\"opensuse-microos\"\nID_LIKE=\"suse opensuse opensuse-tumbleweed\"\n";
+        assert_eq!(
+            commands(microos, &["sudo zypper install libgomp1"]),
+            ["sudo transactional-update pkg install libgomp1", "sudo reboot"]
+        );
+        assert_eq!(
+            commands(microos, &["sudo zypper dup", "sudo modprobe nvidia"]),
+            ["sudo transactional-update dup", "sudo reboot"]
+        );
+        let two = [
+            "sudo zypper addrepo --refresh x NVIDIA",
+            "sudo zypper install a",
+            "sudo zypper install b=$(rpm -q a)",
+        ];
+        assert_eq!(
+            commands(microos, &two),
+            [
+                two[0],
+                "sudo transactional-update shell",
+                "zypper install a  # in that shell",
+                "zypper install b=$(rpm -q a)  # in that shell",
+                "exit",
+                "sudo reboot"
             ]
         );
     }

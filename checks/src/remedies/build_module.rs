@@ -86,8 +86,14 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
                 .command(format!("sudo apt install {}", packages.join(" ")))
                 .command(LOAD);
         }
+        // The upgrade may bring a newer kernel, which starts with the module.
         Origin::SusePackage => {
-            upgrade::packages(host).into_iter().map(ToOwned::to_owned).chain([LOAD.to_owned()]).collect()
+            let finding =
+                finding.remedy("update the whole system, so that the kernel and the module fit, and restart");
+            return super::restart::restart(
+                host,
+                upgrade::packages(host).into_iter().fold(finding, Finding::command),
+            );
         }
         Origin::ArchPackage => {
             return super::restart::restart(
@@ -128,6 +134,18 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
             let commands = headers.into_iter().chain(["sudo dkms autoinstall".to_owned(), LOAD.to_owned()]);
             return load(host, finding, commands.collect());
         }
+        Origin::Dkms if host.family().is_none() && !has_dkms(host) => {
+            let is_gentoo = host.distribution().is_ok_and(|distribution| distribution.id == "gentoo");
+            let build = if is_gentoo { "sudo emerge --ask @module-rebuild" } else { "" };
+            let commands = [build, LOAD].into_iter().filter(|_| is_gentoo);
+            return commands.fold(
+                finding.remedy(
+                    "build the module for this kernel in the way of your distribution: install its package of the driver again, with \
+                     the headers or sources of the kernel, then load the module",
+                ),
+                Finding::command,
+            );
+        }
         Origin::Dkms => {
             headers.into_iter().chain(["sudo dkms autoinstall".to_owned(), LOAD.to_owned()]).collect()
         }
@@ -136,6 +154,11 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
 }
 
 const LOAD: &str = "sudo modprobe nvidia";
+
+/// Whether dkms is installed.
+fn has_dkms(host: &Host) -> bool {
+    host.command(&["dkms", "status"]).is_ok_and(|output| output.is_some())
+}
 
 /// The finding with these commands. Loading the module fails while one of the kernel's own drivers holds the card.
 fn load(host: &Host, finding: Finding, mut commands: Vec<String>) -> Finding {

@@ -1,13 +1,20 @@
 //! Why a build of NVIDIA's module failed, from the logs of dkms and of Fedora's akmods. Headers, which are the usual
 //! remedy, do not help then.
 
-use super::{arch, newer_branch, restart::restart, upgrade};
+use super::build_tools::{has_dnf, needed, tool, with_needed, with_tool};
+use super::{arch, newer_branch, restart::restart};
 use crate::facts::{Family, Host};
 use crate::finding::Finding;
 
 /// A line of a log by which a fault is known, with the fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fault {
+    /// The disk was full.
+    Space,
+    /// The machine had no memory left for the compiler.
+    Memory,
+    /// A program or header that the build needs is missing.
+    Tool,
     /// The compiler is older than the one that built the kernel, and does not know its options; or it is missing.
     Compiler,
     /// The kernel was made for real-time work, which the driver refuses.
@@ -16,14 +23,26 @@ enum Fault {
     Headers,
     /// The compiler crashed.
     Crash,
+    /// This version of the compiler crashes at each try.
+    CompilerBug,
     /// The kernel is newer than the source of the driver.
     Source,
 }
 
+/// The file of the driver at which GCC 16 crashes (NVIDIA/open-gpu-kernel-modules#1213).
+const OF_GCC_BUG: &str = "flcn_ls10.c";
+
 /// The line that says why, and what it means. The causes that make others follow come first.
-fn fault(log: &str) -> Option<(Fault, &str)> {
-    let find =
-        |texts: &[&str]| log.lines().find(|line| texts.iter().any(|text| line.contains(text))).map(str::trim);
+fn fault(log: &str, has_headers: bool) -> Option<(Fault, &str)> {
+    // A log with all commands has the rules of make too, with the messages that they would print.
+    let is_rule = |line: &str| line.contains("echo ") || line.contains("test -e");
+    let find = |texts: &[&str]| {
+        let is_it = |line: &&str| texts.iter().any(|text| line.contains(text)) && !is_rule(line);
+        log.lines().find(is_it).map(str::trim)
+    };
+    if let Some(line) = log.lines().find(|line| tool(line).is_some()) {
+        return Some((Fault::Tool, line.trim()));
+    }
     // Notes about unknown options follow every error; only as an error do they say something.
     const OF_COMPILER: [&str; 15] = [
         "error: unrecognized command-line option",
@@ -50,15 +69,32 @@ fn fault(log: &str) -> Option<(Fault, &str)> {
         "Segmentation fault signal terminated",
         "Segmentation fault (core dumped)",
     ];
+    const SPACE: [&str; 1] = ["No space left on device"];
+    const MEMORY: [&str; 4] = [
+        "Killed signal terminated program",
+        "Cannot allocate memory",
+        "virtual memory exhausted",
+        "out of memory allocating",
+    ];
     const SOURCE: [&str; 3] = [": error: ", ": fatal error: ", "ERROR: modpost:"];
-    let groups: [(Fault, &[&str]); 5] = [
+    let crash = find(&CRASH);
+    let is_bug = |line: &&str| line.contains(OF_GCC_BUG) && line.contains("internal compiler error");
+    if let Some(line) = crash.filter(is_bug) {
+        return Some((Fault::CompilerBug, line));
+    }
+    let groups: [(Fault, &[&str]); 7] = [
+        (Fault::Space, &SPACE),
+        (Fault::Memory, &MEMORY),
         (Fault::Compiler, &OF_COMPILER),
         (Fault::RealTime, &REAL_TIME),
         (Fault::Headers, &HEADERS),
         (Fault::Crash, &CRASH),
         (Fault::Source, &SOURCE),
     ];
-    groups.into_iter().find_map(|(fault, texts)| Some((fault, find(texts)?)))
+    // The kernel's build says that of headers which it does not understand, too.
+    let headers = find(&HEADERS).filter(|_| has_headers).map(|line| (Fault::Source, line));
+    let of_log = groups.into_iter().filter(|(fault, _)| !has_headers || *fault != Fault::Headers);
+    of_log.into_iter().find_map(|(fault, texts)| Some((fault, find(texts)?))).or(headers)
 }
 
 /// The finding that the module is missing, if a build of it was tried and failed.
@@ -66,7 +102,15 @@ pub(super) fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Optio
     let (file, version, log) = of_dkms(host, kernel).or_else(|| of_akmods(host, kernel))?;
     // That akmods' log is there says already that the build failed; it is long, and not every user may read it.
     let is_of_akmods = file.ends_with(".failed.log");
-    let (fault, line) = fault(&log).or(is_of_akmods.then_some((Fault::Source, "the build failed")))?;
+    if let Some((name, line)) = needed(&log).filter(|_| is_of_akmods && has_dnf(host)) {
+        return Some(with_needed(finding.seen(format!("{file}: {line}")), name, kernel));
+    }
+    let folder = format!("/lib/modules/{kernel}/build/include");
+    let has_headers = ["generated/autoconf.h", "config/auto.conf"]
+        .iter()
+        .all(|file| host.exists(&format!("{folder}/{file}")) == Ok(true));
+    let known = fault(&log, has_headers);
+    let (fault, line) = known.or(is_of_akmods.then_some((Fault::Source, "the build failed")))?;
     let finding = finding.seen(format!("{file}: {line}"));
     let build = if is_of_akmods {
         format!("sudo akmods --force --kernels {kernel}")
@@ -74,6 +118,29 @@ pub(super) fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Optio
         "sudo dkms autoinstall".to_owned()
     };
     Some(match fault {
+        Fault::Space => finding
+            .because("the disk was full while the module was built: this is no fault of the driver or the kernel")
+            .remedy(
+                "make room, then build and load the module: the first command shows which file system is full (the build needs room \
+                 in /tmp and /var, the module in /lib/modules); in a cloud, enlarge the volume and then its partition (growpart) and \
+                 file system (resize2fs or xfs_growfs)",
+            )
+            .command("df -h / /tmp /var /lib/modules /boot")
+            .command(build)
+            .command("sudo modprobe nvidia"),
+        Fault::Memory => finding
+            .because("the machine had no memory left for the compiler: this is no fault of the driver or the kernel")
+            .remedy(
+                "end other programs or add swap, then build and load the module; a machine with little memory needs about 4 GB with \
+                 its swap",
+            )
+            .command(build)
+            .command("sudo modprobe nvidia"),
+        Fault::Tool => with_tool(host, finding, line, &build),
+        Fault::CompilerBug => of_compiler_bug(host, finding, &build),
+        Fault::Source if has_headers && line.contains("onfiguration is invalid") && is_of_clang(host, &log) => {
+            with_clang(host, finding, kernel, is_of_akmods)
+        }
         Fault::Compiler if is_of_clang(host, &log) => with_clang(host, finding, kernel, is_of_akmods),
         Fault::Compiler => with_compiler(host, finding, &build),
         Fault::RealTime => of_real_time(host, finding, kernel, is_of_akmods),
@@ -95,7 +162,6 @@ pub(super) fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Optio
             let finding = again.into_iter().fold(finding, Finding::command);
             finding.command(build).command("sudo modprobe nvidia")
         }
-        Fault::Crash if is_bug_of_compiler(&log) => of_compiler_bug(host, finding),
         Fault::Crash => finding
             .because("the compiler crashed while it built the module: this is not a fault of the driver")
             .remedy(
@@ -107,39 +173,24 @@ pub(super) fn failed_build(host: &Host, finding: Finding, kernel: &str) -> Optio
     })
 }
 
-/// GCC 16 crashes at the same place of the driver whenever it is compiled (NVIDIA/open-gpu-kernel-modules issue 1213).
-fn is_bug_of_compiler(log: &str) -> bool {
-    log.lines().any(|line| {
-        line.contains("during RTL pass: sched2")
-            || line.contains("flcn_ls10.c") && line.contains("internal compiler error")
-    })
-}
-
-fn of_compiler_bug(host: &Host, finding: Finding) -> Finding {
-    let finding = finding.because(
-        "the compiler crashes at this place of the driver's source whenever it comes there, which is a bug of GCC 16, not a fault of the \
-         machine or the driver",
-    );
-    let (way, update) = match host.family() {
-        Some(Family::Arch) => (
-            "install the distribution's ready module, which needs no build (`nvidia-open` for the kernel `linux`, \
-             `linux-cachyos-nvidia-open` for that of CachyOS), or build with an older compiler (`sudo pacman -S gcc15`, then `sudo \
-             CC=gcc-15 dkms autoinstall`)",
-            Some("sudo pacman -Syu"),
-        ),
-        Some(Family::Fedora) => (
-            "start the kernel before this one, for which the module is built, until the update is there",
-            Some("sudo dnf upgrade --refresh"),
-        ),
-        _ => (
-            "build the module with an older compiler (`sudo CC=gcc-15 dkms autoinstall`)",
-            upgrade::packages(host),
-        ),
-    };
-    let finding = finding.remedy(format!(
-        "update the system, which brings a newer compiler or driver, and restart; if it crashes again, {way}"
+/// It is no fault of the memory if the same line crashes it each time.
+fn of_compiler_bug(host: &Host, finding: Finding, build: &str) -> Finding {
+    let finding = finding.because(format!(
+        "GCC 16 has a fault that crashes it at this file of the driver ({OF_GCC_BUG}) each time; the memory of the machine is not at \
+         fault"
     ));
-    restart(host, update.into_iter().fold(finding, Finding::command))
+    match host.family() {
+        Some(Family::Arch) => finding
+            .remedy(
+                "use the distribution's ready module, which needs no build (nvidia-open for the kernel linux, linux-cachyos-nvidia-open \
+                 for linux-cachyos), or upgrade the system, which brings a newer compiler or driver, and build the module again",
+            )
+            .command("sudo pacman -Syu")
+            .command(build),
+        _ => finding
+            .remedy("install the updates of the compiler and the driver, or an older version of gcc (CC=gcc-15), and build the module again")
+            .command(build),
+    }
 }
 
 /// The log of a build by dkms, with its file and the version of the driver.
@@ -318,6 +369,13 @@ mod tests {
                 Fault::Compiler,
             ),
             ("/bin/sh: 1: cc: not found", Fault::Compiler),
+            ("/bin/sh: line 1: g++: command not found", Fault::Tool),
+            ("/bin/sh: 1: ld: not found", Fault::Tool),
+            ("tools/objtool/elf.h:10:10: fatal error: gelf.h: No such file or directory", Fault::Tool),
+            (
+                "../common/nvswitch/kernel/ls10/flcn_ls10.c:271:1: internal compiler error: Segmentation fault",
+                Fault::CompilerBug,
+            ),
             ("/bin/sh: line 1: ld.lld: command not found", Fault::Compiler),
             ("make[1]: clang: not found", Fault::Compiler),
             ("*** Failed PREEMPT_RT sanity check. Bailing out! ***", Fault::RealTime),
@@ -327,20 +385,32 @@ mod tests {
             ("ERROR: modpost: nvidia: sizeof(struct of_device_id)=196 is not a modulo", Fault::Source),
             ("nvidia/nv-mmap.c: error: implicit declaration of function", Fault::Source),
         ] {
-            assert_eq!(fault(line), Some((expected, line)), "{line}");
+            assert_eq!(fault(line, false), Some((expected, line)), "{line}");
         }
         let note = "cc1: note: unrecognized command-line option '-Wno-x' may have been intended to silence earlier diagnostics";
         let log = format!("nvidia/nv.c:1: error: implicit declaration\n{note}");
-        assert_eq!(fault(&log).map(|(fault, _)| fault), Some(Fault::Source));
-        assert_eq!(fault("warning: the compiler differs from the one used to build the kernel"), None);
+        assert_eq!(fault(&log, false).map(|(fault, _)| fault), Some(Fault::Source));
+        assert_eq!(fault("warning: the compiler differs from the one used to build the kernel", false), None);
+        // A rule of make is printed before it is run, and complete headers have another cause.
+        let rule = "test -e include/generated/autoconf.h or || (echo >&2 \"ERROR: Kernel configuration is invalid.\"; )";
+        assert_eq!(fault(rule, false), None);
+        let invalid = "ERROR: Kernel configuration is invalid.";
+        assert_eq!(fault(invalid, true), Some((Fault::Source, invalid)));
+        let log = format!("{invalid}\nnvidia/nv.c:1: error: implicit declaration");
+        assert_eq!(
+            fault(&log, true).map(|(_, line)| line),
+            Some("nvidia/nv.c:1: error: implicit declaration")
+        );
     }
 
     #[test]
-    fn a_bug_of_the_compiler_is_told_from_a_fault_of_the_memory() {
-        let line =
-            "../common/nvswitch/kernel/ls10/flcn_ls10.c:271:1: internal compiler error: Segmentation fault";
-        assert!(is_bug_of_compiler(line) && fault(line).is_some_and(|(fault, _)| fault == Fault::Crash));
-        assert!(!is_bug_of_compiler("nv.c:1:1: internal compiler error: Segmentation fault"));
+    fn akmods_names_what_it_needs() {
+        let line = "gcc-c++ is needed by nvidia-kmod-3:590.48.01-1.fc43.x86_64";
+        assert_eq!(
+            needed(&format!("error: Failed build dependencies:\n\t{line}\n")),
+            Some(("gcc-c++", line))
+        );
+        assert_eq!(needed("gcc is needed by another-1.0"), None);
     }
 
     #[test]
@@ -361,7 +431,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_log_is_read(log in "(gcc|cc|: |error|fatal |ERROR|modpost:|not found|PREEMPT_RT|\\PC|\n){0,40}") {
-            let _ = fault(&log);
+            let _ = (fault(&log, false), fault(&log, true), needed(&log));
         }
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn architecture(device: u32) -> Option<&'static str> {
 
 /// The first numbers of each generation in the PCI ID database: 1e02 is the first of Turing, 2900 of
 /// Blackwell's servers, and 2b80 of its other cards; Ada ends below 28ff, Hopper is 23xx.
-fn of_number(device: u32) -> Generation {
+pub(crate) fn of_number(device: u32) -> Generation {
     match device {
         0..FIRST_OF_TURING => Generation::BeforeTuring,
         FIRST_OF_BLACKWELL.. => Generation::Blackwell,

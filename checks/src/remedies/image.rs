@@ -13,6 +13,8 @@ pub(crate) const WITHOUT_MODULE: &str = "the module is built when the image is: 
      restart; update again when the packages of the driver and the kernel fit; if no image has the module, build its layer again \
      (`sudo rpm-ostree uninstall akmod-nvidia`, then `sudo rpm-ostree install akmod-nvidia`; one that ends with `Running %post for \
      akmod-nvidia` has changed nothing, and the lines before it say why the module was not built), and restart";
+/// Keeps the kernel's own drivers from the card. The initramfs is a part of the image, so that files in /etc do not.
+pub(crate) const WITHOUT_NOUVEAU: &str = "sudo rpm-ostree kargs --append=rd.driver.blacklist=nouveau,nova_core --append=modprobe.blacklist=nouveau,nova_core";
 /// Enrolls the key that signed the modules of these images.
 pub(crate) const ENROLL: &str = "ujust enroll-secure-boot-key";
 

@@ -4,25 +4,31 @@
 //! open one (driver installation guide, release 580).
 
 use super::generation::{Generation, newest};
-use super::kernel_headers::{devel_package, line_of_debian};
+use super::kernel_headers::devel_package;
 use super::old_card::rpm_fusion;
-use super::{arch, image, old_card};
+use super::{arch, image, of_debian, old_card};
 use crate::facts::{Distribution, Family, Host, Output};
 
 /// NVIDIA's repositories for distributions that package no driver, or an old one.
-const REPOSITORIES: &str = "https://developer.download.nvidia.com/compute/cuda/repos";
+pub(super) const REPOSITORIES: &str = "https://developer.download.nvidia.com/compute/cuda/repos";
 
 /// RPM Fusion's packages on Silverblue and Kinoite, layered into the image.
-const IMMUTABLE_FEDORA: [&str; 2] = [
-    "sudo rpm-ostree install akmod-nvidia xorg-x11-drv-nvidia-cuda",
-    "sudo rpm-ostree kargs --append=rd.driver.blacklist=nouveau,nova_core \
-     --append=modprobe.blacklist=nouveau,nova_core",
-];
+const IMMUTABLE_FEDORA: [&str; 2] =
+    ["sudo rpm-ostree install akmod-nvidia xorg-x11-drv-nvidia-cuda", image::WITHOUT_NOUVEAU];
 
 /// The commands for this host's distribution, if it is a common one; they need a restart afterwards.
 /// Inside a container there are none: the driver is the host's.
 pub(crate) fn install(host: &Host) -> Vec<String> {
     install_for(host, newest(host))
+}
+
+/// The commands that install the newest driver for this host's cards, on distributions whose own package is too old for
+/// libtorch's newest build too.
+pub(crate) fn install_newest(host: &Host) -> Vec<String> {
+    match host.family() {
+        Some(Family::Debian) if !host.is_container() => of_debian::of_nvidia(host, newest(host)),
+        _ => install(host),
+    }
 }
 
 /// The same for a card whose generation is known from elsewhere.
@@ -47,8 +53,6 @@ pub(crate) fn install_for(host: &Host, card: Option<Generation>) -> Vec<String> 
             }
         };
     }
-    let headers = line_of_debian(&host.kernel_release().unwrap_or_default());
-    let of_line = &format!("sudo apt install {headers} nvidia-driver");
     let commands: &[&str] = match family {
         Family::Ubuntu => &["sudo ubuntu-drivers install"],
         Family::OnUbuntu if distribution.id == "pop" => {
@@ -56,25 +60,13 @@ pub(crate) fn install_for(host: &Host, card: Option<Generation>) -> Vec<String> 
         }
         // Mint and others lack Ubuntu's tool, and have its packages.
         Family::OnUbuntu => &["sudo apt update", "sudo apt install nvidia-driver-580-open"],
-        Family::Debian if card != Some(Generation::Blackwell) && is_bullseye(&distribution) => &[
-            "sudo sed -i -E '/^deb/s/ main.*/ main contrib non-free/' /etc/apt/sources.list",
-            "sudo apt update",
-            of_line,
-        ],
-        Family::Debian if card != Some(Generation::Blackwell) => &[
-            // One of the two files exists, in the old format or the new one.
-            "sudo sed -i -E '/^(deb|Components)/s/ main.*/ main contrib non-free non-free-firmware/' \
-             $(ls /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources 2>/dev/null)",
-            "sudo apt update",
-            of_line,
-        ],
-        Family::Debian => return of_debian(&distribution, &headers),
+        Family::Debian => return of_debian::install(host, card),
         Family::Fedora if distribution.id == "fedora" => {
             let packages = "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda".to_owned();
             return rpm_fusion("sudo dnf install").into_iter().chain([packages]).collect();
         }
         Family::Fedora => &["sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda"],
-        Family::RedHat | Family::Amazon => return of_red_hat(host, &distribution, family, old),
+        Family::RedHat | Family::Amazon => return of_red_hat(host, family, old),
         Family::Tumbleweed | Family::Leap => return of_suse(&distribution, family, old),
         Family::Arch if distribution.id == "manjaro" => &["sudo mhwd -a pci nonfree 0300"],
         Family::Arch if !old => return of_arch(host),
@@ -86,12 +78,36 @@ pub(crate) fn install_for(host: &Host, card: Option<Generation>) -> Vec<String> 
     commands.iter().map(|&command| command.to_owned()).collect()
 }
 
+/// What to write before [`install_newest`], where a driver is installed already.
+pub(crate) fn advice_newest(host: &Host) -> Option<&'static str> {
+    let is_old = newest(host) == Some(Generation::BeforeTuring);
+    match host.family() {
+        Some(Family::NixOs) if !is_old => Some(
+            "set `hardware.nvidia.package = config.boot.kernelPackages.nvidiaPackages.latest;` in configuration.nix, in place of an \
+             older package (if the channel has no newer one, change to a newer channel), apply it, and restart",
+        ),
+        Some(Family::Debian) if install_newest(host).is_empty() => Some(of_debian::advice(host)),
+        Some(Family::Debian) => Some(
+            "install the newest driver from NVIDIA's repository, because Debian's own package stays in its branch, and restart",
+        ),
+        _ => advice(host),
+    }
+}
+
 /// What to write before the commands, on a distribution where they are not the whole remedy.
 pub(crate) fn advice(host: &Host) -> Option<&'static str> {
     if let Some(advice) = old_card::advice(host).filter(|_| newest(host) == Some(Generation::BeforeTuring)) {
         return Some(advice);
     }
-    match host.family()? {
+    let Some(family) = host.family() else { return without_packages(host) };
+    match family {
+        Family::Debian if newest(host) == Some(Generation::Blackwell) && install(host).is_empty() => {
+            Some(of_debian::advice(host))
+        }
+        Family::RedHat if install(host).is_empty() => Some(
+            "install NVIDIA's driver as this distribution's own documentation says, and restart: NVIDIA's repositories are named after \
+             releases of RHEL, which this distribution does not tell",
+        ),
         Family::Fedora => match image::of(host)?.has_driver() {
             Some(false) => Some("change to the variant of this image that has NVIDIA's driver, and restart"),
             _ => Some(
@@ -113,9 +129,26 @@ pub(crate) fn advice(host: &Host) -> Option<&'static str> {
     }
 }
 
-/// Debian 11, which has no component for firmware.
-fn is_bullseye(distribution: &Distribution) -> bool {
-    distribution.version.as_ref().is_some_and(|version| version.major() <= 11)
+/// What to do where no package manager installs a driver.
+fn without_packages(host: &Host) -> Option<&'static str> {
+    let distribution = host.distribution().ok().filter(|_| !host.is_container())?;
+    Some(match distribution.id.as_str() {
+        "amzn" if distribution.is_outdated() => {
+            "move to Amazon Linux 2023: NVIDIA's drivers of today and libtorch need a newer glibc than this release has"
+        }
+        _ if distribution.is_outdated() => {
+            "move to a newer release of this distribution: NVIDIA's drivers of today and libtorch need a newer glibc than this one has"
+        }
+        "steamos" => {
+            "train on another Linux, such as Ubuntu, or Bazzite's image with NVIDIA's driver: SteamOS is an image for AMD's cards, \
+             and its updates undo what is installed into it"
+        }
+        _ if distribution.is_sealed() => {
+            "change to an image of this distribution that has NVIDIA's driver, if there is one, or train on another Linux: packages \
+             cannot be installed into this one"
+        }
+        _ => return None,
+    })
 }
 
 /// The package with the module for Arch's own kernel, or the one that builds it for the others.
@@ -128,23 +161,12 @@ fn of_arch(host: &Host) -> Vec<String> {
     }]
 }
 
-/// Debian's own packages are too old for Blackwell, so the open module comes from NVIDIA.
-fn of_debian(distribution: &Distribution, headers: &str) -> Vec<String> {
-    let release = distribution.version.as_ref().map_or(12, |version| version.major().clamp(12, 13));
-    vec![
-        format!("wget {REPOSITORIES}/debian{release}/x86_64/cuda-keyring_1.1-1_all.deb"),
-        "sudo dpkg -i cuda-keyring_1.1-1_all.deb".to_owned(),
-        "sudo apt update".to_owned(),
-        format!("sudo apt install {headers} nvidia-open"),
-    ]
-}
-
-/// NVIDIA's own repository, named after the release.
-fn of_red_hat(host: &Host, distribution: &Distribution, family: Family, old: bool) -> Vec<String> {
-    let release = match (family, &distribution.version) {
-        (Family::Amazon, _) => "amzn2023".to_owned(),
-        (_, Some(version)) => format!("rhel{}", version.major()),
-        (_, None) => "rhel$(rpm -E %rhel)".to_owned(),
+/// NVIDIA's own repository, named after the release; none for a relative that counts in its own way.
+fn of_red_hat(host: &Host, family: Family, old: bool) -> Vec<String> {
+    let release = match host.rhel_release() {
+        _ if family == Family::Amazon => "amzn2023".to_owned(),
+        Some(release) => format!("rhel{release}"),
+        None => return Vec::new(),
     };
     let kernel = host.kernel_release().unwrap_or_default();
     // The module is built by dkms, which RHEL and its relatives have in EPEL only.

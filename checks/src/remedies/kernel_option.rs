@@ -19,10 +19,12 @@ enum Keeper {
     GrubOrProxmox,
     /// GRUB of Debian and Ubuntu.
     GrubOfDebian,
-    /// GRUB of Arch.
-    GrubOfArch,
+    /// GRUB of Arch and Void, as its makers have it.
+    Grub,
     /// GRUB of openSUSE.
     GrubOfSuse,
+    /// The same where a snapshot of the system is changed, which is started next.
+    GrubOfSnapshot,
     /// Limine, as CachyOS and Omarchy set it up.
     Limine,
     /// systemd-boot of CachyOS.
@@ -58,15 +60,17 @@ impl Keeper {
             Family::Arch => match () {
                 () if exists("/etc/default/limine") => Self::Limine,
                 () if exists("/etc/sdboot-manage.conf") => Self::SdbootManage,
-                () if exists("/etc/default/grub") => Self::GrubOfArch,
+                () if exists("/etc/default/grub") => Self::Grub,
                 () if exists("/etc/kernel/cmdline") => Self::UnifiedImage,
                 () => return None,
             },
+            // New installations of Tumbleweed have systemd-boot, or GRUB with its kind of entries.
             Family::Leap | Family::Tumbleweed => match () {
-                () if exists("/usr/bin/sdbootutil") && exists("/etc/kernel/cmdline") => Self::Sdbootutil,
-                () if exists("/etc/default/grub") => Self::GrubOfSuse,
-                () => return None,
+                () if exists("/usr/bin/sdbootutil") => Self::Sdbootutil,
+                () if host.is_transactional() => Self::GrubOfSnapshot,
+                () => Self::GrubOfSuse,
             },
+            Family::Void if exists("/etc/default/grub") => Self::Grub,
             Family::Alpine | Family::Void => return None,
         })
     }
@@ -76,7 +80,8 @@ impl Keeper {
         Some(match self {
             Self::Proxmox => ("/etc/kernel/cmdline", "sudo proxmox-boot-tool refresh"),
             Self::GrubOfDebian | Self::GrubOrProxmox => ("/etc/default/grub", "sudo update-grub"),
-            Self::GrubOfArch => ("/etc/default/grub", "sudo grub-mkconfig -o /boot/grub/grub.cfg"),
+            Self::Grub => ("/etc/default/grub", "sudo grub-mkconfig -o /boot/grub/grub.cfg"),
+            Self::GrubOfSnapshot => ("/etc/default/grub", "sudo transactional-update grub.cfg"),
             Self::GrubOfSuse => ("/etc/default/grub", "sudo grub2-mkconfig -o /boot/grub2/grub.cfg"),
             Self::Limine => ("/etc/default/limine", "sudo limine-mkinitcpio"),
             Self::SdbootManage => ("/etc/sdboot-manage.conf", "sudo sdboot-manage gen"),
@@ -94,7 +99,7 @@ impl Keeper {
             Self::GrubOrProxmox | Self::Proxmox => {
                 "GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, or /etc/kernel/cmdline"
             }
-            Self::GrubOfDebian | Self::GrubOfArch | Self::GrubOfSuse => {
+            Self::GrubOfDebian | Self::Grub | Self::GrubOfSuse | Self::GrubOfSnapshot => {
                 "GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub"
             }
             Self::Limine => "KERNEL_CMDLINE[default] in /etc/default/limine",
@@ -151,7 +156,8 @@ pub(crate) fn way(host: &Host, option: &str) -> String {
 /// Where the options are, as a phrase in brackets.
 pub(crate) fn place(host: &Host) -> String {
     match Keeper::of(host).map(Keeper::place) {
-        None => " (of the boot loader; with GRUB in /etc/default/grub)".to_owned(),
+        None => " (of the boot loader; with GRUB in /etc/default/grub, then `sudo grub-mkconfig -o /boot/grub/grub.cfg`)"
+            .to_owned(),
         Some("") => String::new(),
         Some(place) => format!(" ({place})"),
     }
@@ -185,7 +191,7 @@ mod tests {
             ("cachyos\nID_LIKE=arch", &["/etc/sdboot-manage.conf"], "then `sudo sdboot-manage gen`"),
             ("arch", &["/etc/kernel/cmdline"], "(/etc/kernel/cmdline, then `sudo mkinitcpio -P`)"),
             ("arch", &["/etc/default/grub"], "then `sudo grub-mkconfig -o /boot/grub/grub.cfg`"),
-            ("arch", &[], "(of the boot loader; with GRUB in /etc/default/grub)"),
+            ("arch", &[], "(of the boot loader; with GRUB in /etc/default/grub, then"),
             (
                 "opensuse-tumbleweed",
                 &["/usr/bin/sdbootutil", "/etc/kernel/cmdline"],

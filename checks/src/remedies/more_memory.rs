@@ -31,21 +31,22 @@ pub(crate) fn raise(host: &Host, finding: &Finding, limit: &MemoryLimit, bytes: 
         Some(Job::Flux | Job::Oar) => {
             finding.remedy("ask for more cores or a whole node, with which the job gets more memory")
         }
-        None if host.place() == Place::Machine => of_unit(finding, limit, wanted),
+        None if host.place() == Place::Machine => of_unit(host, finding, limit, wanted),
         None => start_with(host, finding, Start::Memory(wanted)),
     })
 }
 
 /// A unit of systemd on a machine of its own, such as the slice of a user.
-fn of_unit(finding: Finding, limit: &MemoryLimit, wanted: u64) -> Finding {
+fn of_unit(host: &Host, finding: Finding, limit: &MemoryLimit, wanted: u64) -> Finding {
     let unit = limit.file.rsplit('/').nth(1).unwrap_or_default();
     let is_unit = [".slice", ".service", ".scope"].iter().any(|end| unit.ends_with(end));
     let finding =
         finding.remedy("raise the limit of this group of programs, or train with a smaller --batch");
-    if is_unit {
+    if is_unit && host.has_systemd() {
         // Units below that of a user belong to the user's own systemd.
         let program = if limit.file.contains("/user@") { "systemctl --user" } else { "sudo systemctl" };
-        finding.command(format!("{program} set-property {unit} MemoryMax={wanted}G"))
+        let property = if limit.file.ends_with("memory.high") { "MemoryHigh" } else { "MemoryMax" };
+        finding.command(format!("{program} set-property {unit} {property}={wanted}G"))
     } else {
         finding
     }

@@ -1,6 +1,7 @@
 //! Packages of the driver that apt could not bring to one version: Ubuntu and NVIDIA offer packages of the same names, and an
 //! update that takes some from each stops halfway.
 
+use super::boot_space;
 use super::restart::restart;
 use crate::facts::{Family, Host, Packages};
 use crate::finding::Finding;
@@ -17,7 +18,7 @@ pub(crate) fn repair(host: &Host, finding: Finding) -> Option<Finding> {
         Some(Family::OnUbuntu) => "sudo apt install nvidia-driver-580-open",
         _ => "sudo apt install nvidia-driver",
     };
-    Some(restart(
+    let finding = boot_space::first(
         host,
         finding
             .because(
@@ -34,7 +35,8 @@ pub(crate) fn repair(host: &Host, finding: Finding) -> Option<Finding> {
             .command("sudo apt update")
             .command("sudo apt --fix-broken install")
             .command("sudo apt full-upgrade"),
-    ))
+    );
+    Some(restart(host, finding))
 }
 
 /// State, name and version of the packages.

@@ -2,7 +2,7 @@
 //! has a newer branch, or the open module, have another one for these cards.
 
 use super::image;
-use crate::facts::{Distribution, Family, Host};
+use crate::facts::{Distribution, Family, Host, NvmlState};
 
 /// The last driver branch for cards before Turing.
 pub(crate) const LAST_FOR_OLD_CARDS: u32 = 580;
@@ -31,12 +31,7 @@ pub(super) fn install(host: &Host, family: Family, distribution: &Distribution) 
             Some(image) => image.commands_for_old_cards(),
             None => rpm_fusion("sudo rpm-ostree install")
                 .into_iter()
-                .chain([
-                    format!("sudo rpm-ostree install {packages}"),
-                    "sudo rpm-ostree kargs --append=rd.driver.blacklist=nouveau,nova_core \
-                     --append=modprobe.blacklist=nouveau,nova_core"
-                        .to_owned(),
-                ])
+                .chain([format!("sudo rpm-ostree install {packages}"), image::WITHOUT_NOUVEAU.to_owned()])
                 .collect(),
         },
         Family::Fedora => {
@@ -66,8 +61,16 @@ pub(crate) fn advice(host: &Host) -> Option<&'static str> {
              `services.xserver.videoDrivers = [ \"nvidia\" ];`, if they are not there yet), apply it, and restart"
         }
         Family::Arch if !host.distribution().is_ok_and(|of| of.id == "cachyos" || of.id == "manjaro") => {
-            "remove the installed package of NVIDIA's newer module, then install nvidia-580xx-dkms and nvidia-580xx-utils of the \
-             AUR (`yay -S nvidia-580xx-dkms nvidia-580xx-utils`) and the headers of your kernel, and restart"
+            match host.nvml_state() {
+                Ok(NvmlState::NoLibrary) => {
+                    "install the headers of your kernel, then nvidia-580xx-dkms and nvidia-580xx-utils of the AUR (`yay -S \
+                     nvidia-580xx-dkms nvidia-580xx-utils`), and restart: the packages of Arch itself have dropped this card"
+                }
+                _ => {
+                    "remove the installed package of NVIDIA's newer module, then install nvidia-580xx-dkms and nvidia-580xx-utils of \
+                     the AUR (`yay -S nvidia-580xx-dkms nvidia-580xx-utils`) and the headers of your kernel, and restart"
+                }
+            }
         }
         Family::Fedora => match image::of(host) {
             Some(image) => image.advice_for_old_cards(),

@@ -10,7 +10,7 @@ use crate::finding::Finding;
 /// words say what to restart, and who can.
 pub(crate) fn restart(host: &Host, finding: Finding) -> Finding {
     if let Some(job) = host.job() {
-        return of_job(job, finding);
+        return of_job(host, job, finding);
     }
     if let Some(rental) = host.rental() {
         return rented::restart(rental, finding);
@@ -64,14 +64,27 @@ pub(crate) fn reset_gpu(host: &Host, finding: Finding, name: &str) -> Finding {
     }
 }
 
-fn of_job(job: Job, finding: Finding) -> Finding {
+/// The commands name the node: they are typed on another machine, where a variable or `hostname` tells nothing of it.
+fn of_job(host: &Host, job: Job, finding: Finding) -> Finding {
     let finding = finding.remedy(
         "tell the administrator of this node, and submit the job again so that it runs on another one",
     );
     match job {
-        Job::Slurm => finding.command("sbatch --exclude=$SLURMD_NODENAME …"),
-        Job::Lsf => finding.command("bsub -R \"select[hname!='$(hostname)']\" …"),
-        Job::GridEngine => finding.command("qsub -l h='!'$(hostname) …"),
+        Job::Slurm => finding.command(format!("sbatch --exclude={} …", node(host, job))),
+        Job::Lsf => finding.command(format!("bsub -R \"select[hname!='{}']\" …", node(host, job))),
+        Job::GridEngine => finding.command(format!("qsub -l h='!{}' …", node(host, job))),
         Job::Pbs | Job::Condor | Job::Flux | Job::Oar => finding,
     }
+}
+
+/// The batch system's name of this node: Slurm says it, others use that of the host.
+fn node(host: &Host, job: Job) -> String {
+    let said = host.env("SLURMD_NODENAME").ok().flatten().filter(|_| job == Job::Slurm);
+    let name = said.or_else(|| host.hostname().ok()).filter(|name| !name.is_empty());
+    // Slurm's names are mostly the host's without its domain.
+    let short = |name: String| match job {
+        Job::Slurm => name.split('.').next().unwrap_or_default().to_owned(),
+        _ => name,
+    };
+    name.map_or("<node>".to_owned(), short)
 }

@@ -7,6 +7,9 @@ pub(crate) fn enable(host: &Host, name: &str) -> String {
     match host.family() {
         Some(Family::Alpine) => format!("sudo rc-update add {name} && sudo rc-service {name} start"),
         Some(Family::Void) => format!("sudo ln -s /etc/sv/{name} /var/service/"),
+        Some(Family::Debian) if !host.has_systemd() => {
+            format!("sudo update-rc.d {name} enable && sudo service {name} start")
+        }
         _ => format!("sudo systemctl enable --now {name}"),
     }
 }
@@ -22,6 +25,7 @@ pub(crate) fn restart(host: &Host, name: &str) -> String {
     match host.family() {
         Some(Family::Alpine) => format!("sudo rc-service {name} restart"),
         Some(Family::Void) => format!("sudo sv restart {name}"),
+        Some(Family::Debian) if !host.has_systemd() => format!("sudo service {name} restart"),
         _ if is_wsl_without_systemd(host) => format!("sudo service {name} restart"),
         _ => format!("sudo systemctl restart {name}"),
     }

@@ -11,6 +11,12 @@ pub(crate) fn without(host: &Host, finding: Finding) -> Finding {
     const OFF: &str = "or turn off Secure Boot in the firmware";
     let commands = match host.family() {
         Some(Family::Fedora) if host.is_image() => return of_image(finding),
+        Some(Family::NixOs) => {
+            return finding.remedy(
+                "turn off Secure Boot in the firmware: NixOS signs no modules, and has no key that could be enrolled; or keep it on \
+                 with lanzaboote (and keys of sbctl), and without `lockdown=` and `module.sig_enforce=1` in boot.kernelParams",
+            );
+        }
         // A key in the definition of an image would be in each copy of the image.
         Some(Family::RedHat) if host.is_image() => {
             return finding.remedy(format!(

@@ -241,7 +241,10 @@ fn of_pod(host: &Host, finding: Finding, what: Start) -> Finding {
             )
             .command("resources: { limits: { rdma/<name>: 1 } }")
             .command("securityContext: { capabilities: { add: [IPC_LOCK] } }"),
-        Start::HostNetwork => finding.remedy("give the pod the node's network").command("hostNetwork: true"),
+        Start::HostNetwork => finding
+            .remedy("give the pod the node's network, with which it needs another policy for names")
+            .command("hostNetwork: true")
+            .command("dnsPolicy: ClusterFirstWithHostNet"),
         Start::Memory(gib) => finding
             .remedy("raise the memory of the pod's container")
             .command(format!("resources: {{ limits: {{ memory: {gib}Gi }} }}")),

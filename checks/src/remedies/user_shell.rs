@@ -1,39 +1,69 @@
-//! Writes commands in the language of the user's shell. Checks write those that set variables for sh and bash;
-//! fish and csh have other words for them, and so has PowerShell on Windows.
+//! Writes commands in the language of the user's shell. Checks write those that set variables and limits for sh and bash;
+//! fish, csh, nushell and PowerShell have other words for them, and a cell of a notebook starts a shell that ends at once.
 
-use crate::facts::Host;
+use super::shell_limits;
+use crate::facts::{Host, Place};
 use crate::finding::Finding;
 
 /// A language of shells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Language {
+pub(super) enum Language {
     /// sh, bash, zsh and their relatives.
     Posix,
     Fish,
     /// csh and tcsh, which some clusters give their users.
     Csh,
+    Nushell,
+    /// That of Windows, and `pwsh` on Linux.
     PowerShell,
+    /// Python in a cell of a notebook: what `!` starts there cannot change the variables of the next line.
+    Notebook,
 }
+
+/// What only sh and its relatives understand, in commands that are not about variables and limits.
+const OF_POSIX: [&str; 6] = ["$(", "&&", "2>", "<<", "; do ", "$USER"];
+/// A shell for lines that another shell does not understand.
+const BASH: &str = "bash  # the next lines are for this shell";
 
 /// The finding with commands that this user's shell understands.
 pub(crate) fn translate(host: &Host, mut finding: Finding) -> Finding {
-    let commands = finding.remedy.iter_mut().flat_map(|remedy| remedy.commands.iter_mut());
-    let of_variables =
-        commands.filter(|command| command.starts_with("export ") || command.starts_with("unset "));
-    let mut of_variables = of_variables.peekable();
-    if of_variables.peek().is_some() {
-        let shell = of_user(host);
-        of_variables.for_each(|command| *command = in_language(shell, command));
+    let Some(remedy) = finding.remedy.as_mut().filter(|remedy| !remedy.commands.is_empty()) else {
+        return finding;
+    };
+    let shell = of_user(host);
+    if shell == Language::Posix {
+        return finding;
+    }
+    let is_here = |command: &&String| !command.contains("  # on the ") && !is_of_shell(command);
+    let needs_posix = |command: &String| OF_POSIX.iter().any(|word| command.contains(word));
+    if matches!(shell, Language::Csh | Language::Nushell)
+        && remedy.commands.iter().filter(is_here).any(needs_posix)
+    {
+        remedy.commands.insert(0, BASH.to_owned());
+        return finding;
+    }
+    for command in remedy.commands.iter_mut().filter(|command| is_of_shell(command)) {
+        *command = in_language(shell, command);
     }
     finding
 }
 
+/// Whether a command changes the shell that it is typed in.
+fn is_of_shell(command: &str) -> bool {
+    ["export ", "unset ", "ulimit "].iter().any(|start| command.starts_with(start))
+}
+
 /// The variable that a command sets, and its value, in whichever language it is.
 pub(crate) fn assignment(command: &str) -> Option<(&str, &str)> {
-    let posix = command.strip_prefix("export ").and_then(|rest| rest.split_once('='));
-    let others =
-        ["set -gx ", "setenv "].iter().find_map(|start| command.strip_prefix(start)?.split_once(' '));
-    posix.or(others)
+    let with_sign = |start: &str, sign: &str| command.strip_prefix(start)?.split_once(sign);
+    with_sign("export ", "=")
+        .or_else(|| with_sign("%env ", "="))
+        .or_else(|| with_sign("set -gx ", " "))
+        .or_else(|| with_sign("setenv ", " "))
+        .or_else(|| {
+            let (name, value) = with_sign("$env.", " = ").or_else(|| with_sign("$env:", " = "))?;
+            Some((name, value.trim_matches('\'')))
+        })
 }
 
 /// Whether the user's shell is sh or a relative of it.
@@ -45,75 +75,183 @@ fn of_user(host: &Host) -> Language {
     if host.is_windows().unwrap_or(false) {
         return Language::PowerShell;
     }
-    let shell = host.env("SHELL").ok().flatten().unwrap_or_default();
-    match shell.rsplit('/').next() {
+    let variable = |name: &str| host.env(name).ok().flatten();
+    // Jupyter sets it for the cells of a notebook, and not in its terminals.
+    if matches!(host.place(), Place::Colab | Place::Kaggle) || variable("JPY_PARENT_PID").is_some() {
+        return Language::Notebook;
+    }
+    match variable("SHELL").unwrap_or_default().rsplit('/').next() {
         Some("fish") => Language::Fish,
         Some("csh" | "tcsh") => Language::Csh,
+        Some("nu") => Language::Nushell,
+        Some("pwsh") => Language::PowerShell,
         _ => Language::Posix,
     }
 }
 
 fn in_language(shell: Language, command: &str) -> String {
+    // A comment is no part of the value, and `%env` would take it for one.
+    if let Some((command, comment)) = command.split_once("  # ") {
+        return match shell {
+            Language::Notebook => in_language(shell, command),
+            _ => format!("{}  # {comment}", in_language(shell, command)),
+        };
+    }
+    if let Some(limit) = command.strip_prefix("ulimit ") {
+        return shell_limits::in_language(shell, limit).unwrap_or_else(|| command.to_owned());
+    }
     if let Some(name) = command.strip_prefix("unset ") {
         return match shell {
             Language::Posix => command.to_owned(),
             Language::Fish => format!("set -e {name}"),
             Language::Csh => format!("unsetenv {name}"),
+            Language::Nushell => format!("hide-env {name}"),
             Language::PowerShell => format!("Remove-Item Env:{name}"),
+            Language::Notebook => format!("import os; os.environ.pop('{name}', None)"),
         };
     }
     let Some((name, value)) = command.strip_prefix("export ").and_then(|rest| rest.split_once('=')) else {
         return command.to_owned();
     };
-    match shell {
-        Language::Posix => command.to_owned(),
-        // Both have no `${A:+:$A}`, which adds to a list.
-        Language::Fish => format!("set -gx {name} {}", plain(value)),
-        Language::Csh => format!("setenv {name} {}", plain(value)),
-        Language::PowerShell => {
-            format!("$env:{name} = '{}'", value.trim_matches(['\'', '"']).replace('\'', "''"))
+    let bare = || value.trim_matches(['\'', '"']);
+    // `/a${A:+:$A}` adds to a list in sh, and no other language has these words.
+    let added = list(value);
+    match (shell, added) {
+        (Language::Posix, _) => command.to_owned(),
+        (Language::Fish, Some((first, of))) => format!("set -gx {name} {first}:${of}"),
+        (Language::Fish, None) => format!("set -gx {name} {value}"),
+        (Language::Csh, Some((first, of))) => format!("setenv {name} {first}:${of}"),
+        (Language::Csh, None) => format!("setenv {name} {value}"),
+        (Language::Nushell, Some((first, of))) => {
+            format!("$env.{name} = $\"{first}:($env.{of}? | default '')\"")
         }
+        (Language::Nushell, None) => format!("$env.{name} = '{}'", bare()),
+        (Language::PowerShell, Some((first, of))) => format!("$env:{name} = \"{first}:$env:{of}\""),
+        (Language::PowerShell, None) => format!("$env:{name} = '{}'", bare().replace('\'', "''")),
+        (Language::Notebook, Some((first, of))) => {
+            format!("import os; os.environ['{name}'] = '{first}:' + os.environ.get('{of}', '')")
+        }
+        (Language::Notebook, None) => format!("%env {name}={}", bare()),
     }
 }
 
-/// A value in which bash's `${A:+:$A}` is `:$A`.
-fn plain(value: &str) -> String {
-    match value.split_once("${") {
-        Some((start, rest)) => match rest.split_once(":+") {
-            Some((_, added)) => format!("{start}{}", added.trim_end_matches('}')),
-            None => value.to_owned(),
-        },
-        None => value.to_owned(),
+/// What is put before the value of which variable, in `/a${A:+:$A}` and `/a:$A`.
+fn list(value: &str) -> Option<(&str, &str)> {
+    if let Some((first, rest)) = value.split_once("${") {
+        return Some((first.trim_end_matches(':'), rest.split_once(":+")?.0));
     }
+    let (first, of) = value.split_once(":$")?;
+    Some((first, of))
+        .filter(|(_, of)| of.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_'))
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
     use super::*;
+
+    const OTHERS: [Language; 5] =
+        [Language::Fish, Language::Csh, Language::Nushell, Language::PowerShell, Language::Notebook];
+
+    fn all(command: &str) -> [String; 5] {
+        OTHERS.map(|shell| in_language(shell, command))
+    }
 
     #[test]
     fn each_shell_has_its_words() {
-        let all = |command| {
-            [Language::Posix, Language::Fish, Language::Csh, Language::PowerShell]
-                .map(|shell| in_language(shell, command))
-        };
+        let command = "export NCCL_P2P_DISABLE=1";
+        assert_eq!(in_language(Language::Posix, command), command);
         assert_eq!(
-            all("export NCCL_P2P_DISABLE=1"),
+            all(command),
             [
-                "export NCCL_P2P_DISABLE=1",
                 "set -gx NCCL_P2P_DISABLE 1",
                 "setenv NCCL_P2P_DISABLE 1",
-                "$env:NCCL_P2P_DISABLE = '1'"
+                "$env.NCCL_P2P_DISABLE = '1'",
+                "$env:NCCL_P2P_DISABLE = '1'",
+                "%env NCCL_P2P_DISABLE=1",
             ]
         );
         assert_eq!(
             all("unset LIBTORCH"),
-            ["unset LIBTORCH", "set -e LIBTORCH", "unsetenv LIBTORCH", "Remove-Item Env:LIBTORCH"]
+            [
+                "set -e LIBTORCH",
+                "unsetenv LIBTORCH",
+                "hide-env LIBTORCH",
+                "Remove-Item Env:LIBTORCH",
+                "import os; os.environ.pop('LIBTORCH', None)",
+            ]
         );
-        for command in &all("export NCCL_P2P_DISABLE=1")[..3] {
-            assert_eq!(assignment(command), Some(("NCCL_P2P_DISABLE", "1")));
+        for command in all(command).iter().map(String::as_str).chain([command]) {
+            assert_eq!(assignment(command), Some(("NCCL_P2P_DISABLE", "1")), "{command}");
         }
-        let list = "export LD_LIBRARY_PATH=/a${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}";
-        assert_eq!(all(list)[1], "set -gx LD_LIBRARY_PATH /a:$LD_LIBRARY_PATH");
+    }
+
+    #[test]
+    fn a_comment_is_no_part_of_the_value() {
+        assert_eq!(
+            all("export NCCL_IB_DISABLE=1  # on all machines"),
+            [
+                "set -gx NCCL_IB_DISABLE 1  # on all machines",
+                "setenv NCCL_IB_DISABLE 1  # on all machines",
+                "$env.NCCL_IB_DISABLE = '1'  # on all machines",
+                "$env:NCCL_IB_DISABLE = '1'  # on all machines",
+                "%env NCCL_IB_DISABLE=1",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_list_is_added_to_in_each_shell() {
+        let expected = [
+            "set -gx LD_LIBRARY_PATH /a:$LD_LIBRARY_PATH",
+            "setenv LD_LIBRARY_PATH /a:$LD_LIBRARY_PATH",
+            "$env.LD_LIBRARY_PATH = $\"/a:($env.LD_LIBRARY_PATH? | default '')\"",
+            "$env:LD_LIBRARY_PATH = \"/a:$env:LD_LIBRARY_PATH\"",
+            "import os; os.environ['LD_LIBRARY_PATH'] = '/a:' + os.environ.get('LD_LIBRARY_PATH', '')",
+        ];
+        assert_eq!(all("export LD_LIBRARY_PATH=/a${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"), expected);
+        assert_eq!(all("export LD_LIBRARY_PATH=/a:$LD_LIBRARY_PATH"), expected);
+    }
+
+    fn commands(env: serde_json::Value, commands: &[&str]) -> Vec<String> {
+        let host = Host::from_value(json!({ "version": 1, "os": "linux", "env": env })).unwrap().0;
+        let finding = Finding::new("gpu.visible-unreadable", "…");
+        let finding = commands.iter().fold(finding, |finding, command| finding.command(*command));
+        translate(&host, finding).remedy.unwrap().commands
+    }
+
+    #[test]
+    fn the_shell_is_the_one_that_the_user_types_in() {
+        let unset = ["unset A"];
+        for (env, expected) in [
+            (json!({ "SHELL": "/bin/zsh" }), "unset A"),
+            (json!({ "SHELL": "/usr/bin/nu" }), "hide-env A"),
+            (json!({ "SHELL": "/usr/bin/pwsh" }), "Remove-Item Env:A"),
+            (json!({ "SHELL": "/bin/bash", "JPY_PARENT_PID": "7" }), "import os; os.environ.pop('A', None)"),
+            (json!({ "KAGGLE_KERNEL_RUN_TYPE": "Interactive" }), "import os; os.environ.pop('A', None)"),
+        ] {
+            assert_eq!(commands(env, &unset), [expected]);
+        }
+    }
+
+    #[test]
+    fn lines_for_sh_alone_are_typed_in_bash() {
+        let lines = ["sudo dnf install kernel-devel-$(uname -r)", "export A=1"];
+        assert_eq!(commands(json!({ "SHELL": "/bin/tcsh" }), &lines), [BASH, lines[0], lines[1]]);
+        assert_eq!(commands(json!({ "SHELL": "/usr/bin/nu" }), &lines), [BASH, lines[0], lines[1]]);
+        assert_eq!(commands(json!({ "SHELL": "/usr/bin/fish" }), &lines), [lines[0], "set -gx A 1"]);
+        let elsewhere = "docker restart $(hostname)  # on the host";
+        assert_eq!(commands(json!({ "SHELL": "/bin/tcsh" }), &[elsewhere]), [elsewhere]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_command_is_translated(command in "(export |unset |ulimit |A|=|\\$\\{A:\\+:\\$A\\}|:\\$A|'|-n 7|\\PC){0,8}") {
+            for shell in OTHERS {
+                let _ = assignment(&in_language(shell, &command));
+            }
+        }
     }
 }

@@ -247,22 +247,20 @@ const CODES: &[(&str, Trouble)] = &[
     ("MountDisk/", Trouble::DiskBroken),
     ("0x800704ec", Trouble::Forbidden),
     ("ERROR_ACCESS_DISABLED_BY_POLICY", Trouble::Forbidden),
-    ("0x800711c7", Trouble::Forbidden),
-    ("ERROR_SYSTEM_INTEGRITY_POLICY_VIOLATION", Trouble::Forbidden),
-    // What PowerShell and cmd say of a program that App Control (WDAC, Device Guard) does not let start.
-    ("Device Guard to block this app", Trouble::Forbidden),
-    ("An Application Control policy has blocked this file", Trouble::Forbidden),
-    ("(os error 4551)", Trouble::Forbidden),
 ];
 
 /// The trouble that a message of `wsl.exe` reports, if it is a known one.
 pub fn trouble(answer: &str) -> Option<Trouble> {
     let answer = answer.to_ascii_lowercase();
     let of_code = CODES.iter().find(|(code, _)| answer.contains(&code.to_ascii_lowercase()));
-    of_code.map(|&(_, trouble)| trouble).or_else(|| offers_itself(&answer).then_some(Trouble::NotInstalled))
+    let of_code = of_code.map(|&(_, trouble)| trouble);
+    of_code
+        .or_else(|| is_app_control(&answer).then_some(Trouble::Forbidden))
+        .or_else(|| offers_itself(&answer).then_some(Trouble::NotInstalled))
 }
 
-/// Whether App Control for Business (WDAC, Device Guard) or Smart App Control keeps WSL from starting.
+/// Whether App Control for Business (WDAC, Device Guard) or Smart App Control keeps WSL from starting: codes, and what
+/// PowerShell and cmd say of the program.
 pub fn is_app_control(answer: &str) -> bool {
     const WORDS: [&str; 5] = [
         "0x800711c7",
@@ -311,7 +309,7 @@ pub fn codes(answer: &str) -> impl Iterator<Item = &str> {
 
 impl Trouble {
     /// Whether it is about a disk or rights, which [`start_failure`](super::start_failure) tells apart.
-    pub(crate) fn is_of_disk(self) -> bool {
+    pub fn is_of_disk(self) -> bool {
         matches!(self, Self::DiskBroken | Self::NeedsRights)
     }
 }

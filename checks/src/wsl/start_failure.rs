@@ -27,6 +27,12 @@ pub enum Fault {
     DiskInUse,
     /// The disk is on a drive that cannot hold one.
     DiskUnsupported,
+    /// Windows looks for the disk at a path such as `E:ext4.vhdx`, which is none.
+    DiskMisplaced,
+    /// Windows' own part for virtual disks does not run.
+    NoVirtualDisks,
+    /// A plug-in of WSL, such as that of Defender for Endpoint, fails.
+    Plugin,
     /// Windows does not let WSL open a file.
     AccessDenied,
     /// The virtual machine did not answer.
@@ -59,6 +65,8 @@ pub enum Fault {
     Refused,
     /// WSL's service, or one that it calls, does not start or answer.
     ServiceSilent,
+    /// WSL's service ends in the middle of a call.
+    ServiceCrashes,
     /// A network program of Windows has put itself between WSL and its sockets (a Winsock provider).
     Winsock,
     /// `.wslconfig` asks for nested virtualization, which this Windows does not have.
@@ -114,7 +122,8 @@ fn quoted_file(text: &str) -> Option<&str> {
     let start = text[..end].rfind(['\'', '"', '«', '“', '„', '「', '‘', '\n'])?;
     let file =
         text[start..end].trim_start_matches(|letter: char| !letter.is_ascii_alphabetic() && letter != '\\');
-    file.contains('\\').then_some(file)
+    let is_path = file.contains('\\') || file.get(1..2) == Some(":");
+    is_path.then_some(file)
 }
 
 /// Whether the file is one that the installer of WSL brings.
@@ -136,6 +145,10 @@ fn fault(code: &str, text: &str, file: Option<&str>, is_setup: bool) -> Option<F
         "wsl_e_vmswitch_not_found" => return Some(Fault::Network),
         // The file of a disk could not be made: STATUS_INVALID_PARAMETER of a file system that is not NTFS.
         "0xd000000d" => return Some(Fault::DiskUnsupported),
+        "0xc03a0014" | "error_virtdisk_provider_not_found" => return Some(Fault::NoVirtualDisks),
+        "wsl_e_plugin_requires_update" => return Some(Fault::Plugin),
+        // Its error may have any name, also that of a file.
+        _ if has("plugin") => return Some(Fault::Plugin),
         "error_service_does_not_exist" | "0x80070424" => return Some(Fault::ServiceMissing),
         "0xc03a001a" => return Some(Fault::DiskCompressed),
         "error_file_encrypted" | "0x80071772" => return Some(Fault::DiskEncrypted),
@@ -192,9 +205,22 @@ fn fault(code: &str, text: &str, file: Option<&str>, is_setup: bool) -> Option<F
         match error {
             "error_write_protect" | "0x80070013" => return Some(Fault::DiskReadOnly),
             "error_sharing_violation" | "0x80070020" => return Some(Fault::DiskInUse),
+            // WSL's own files are on the drive of Windows, which can hold them.
+            "error_not_supported" | "0x80070032" if is_file_of_wsl => return Some(Fault::NoVirtualDisks),
             "error_not_supported" | "0x80070032" | "0x8007052e" => return Some(Fault::DiskUnsupported),
+            "error_invalid_name" | "0x8007007b" if file.is_none_or(|file| !file.contains('\\')) => {
+                return Some(Fault::DiskMisplaced);
+            }
             _ => {}
         }
+    }
+    // A setup calls other services too.
+    let is_of_service = !is_setup || is_start || has("service");
+    if is_of_service && is(&["wsaetimedout", "0x8007274c"]) {
+        return Some(Fault::Stuck);
+    }
+    if is_of_service && is(&["rpc_s_call_failed", "0x800706be", "rpc_s_call_failed_dne", "0x800706bf"]) {
+        return Some(Fault::ServiceCrashes);
     }
     if let Some(fault) = of_windows(error, has("createvm"), is_launcher) {
         return Some(fault);
@@ -326,6 +352,14 @@ mod tests {
             ("RegisterDistro/0xd000000d", Fault::DiskUnsupported),
             ("CreateInstance/0x800706f7", Fault::Winsock),
             ("0x80080005", Fault::ServiceSilent),
+            ("RPC_S_CALL_FAILED", Fault::ServiceCrashes),
+            ("0x8007274c", Fault::Stuck),
+            ("RegisterDistro/0xc03a0014", Fault::NoVirtualDisks),
+            ("0xc03a0014", Fault::NoVirtualDisks),
+            ("CreateVm/MountVhd/0x80070032", Fault::NoVirtualDisks),
+            ("CreateInstance/CreateVm/Plugin/ERROR_FILE_NOT_FOUND", Fault::Plugin),
+            ("CreateInstance/CreateVm/Plugin/0x8007007f", Fault::Plugin),
+            ("CreateInstance/CreateVm/WSL_E_PLUGIN_REQUIRES_UPDATE", Fault::Plugin),
         ] {
             assert_eq!(of(&format!("…\nError code: Wsl/Service/{code}\n")), Some(fault), "{code}");
         }
@@ -337,6 +371,13 @@ mod tests {
         assert_eq!(of("WslRegisterDistribution failed with error: 0xc03a001a"), Some(Fault::DiskCompressed));
         assert_eq!(of("WslRegisterDistribution failed with error: 0x80070199"), Some(Fault::DiskOfMovedApp));
         assert_eq!(of("Error code: Wsl/ERROR_SERVICE_DOES_NOT_EXIST"), Some(Fault::ServiceMissing));
+        let text = "Failed to attach disk 'E:ext4.vhdx' to WSL2: The filename, directory name, or volume label syntax is incorrect.\n\
+                    Error code: Wsl/Service/CreateInstance/MountVhd/HCS/ERROR_INVALID_NAME";
+        let found = failure(text, false).unwrap();
+        assert_eq!((found.fault, found.file), (Fault::DiskMisplaced, Some("E:ext4.vhdx")));
+        let text = "Failed to attach disk 'C:\\Program Files\\WSL\\system.vhd' to WSL2: The request is not supported.\n\
+                    Error code: Wsl/Service/CreateInstance/CreateVm/MountDisk/HCS/ERROR_NOT_SUPPORTED";
+        assert_eq!(of(text), Some(Fault::NoVirtualDisks));
     }
 
     #[test]
@@ -351,6 +392,8 @@ mod tests {
             ("0x80070520", Some(Fault::Launcher)),
             ("0x80004005", Some(Fault::Launcher)),
             ("0x80070005", Some(Fault::AccessDenied)),
+            ("0x800706be", Some(Fault::ServiceCrashes)),
+            ("0xc03a0014", Some(Fault::NoVirtualDisks)),
             // It was started twice; virtualization and features have their own words.
             ("0x800700b7", None),
             ("0x80370102", None),
@@ -391,6 +434,7 @@ mod tests {
         assert_eq!(setup("Error code: Wsl/CallMsi/Install/ERROR_INSTALL_FAILURE"), Some(Fault::Installer));
         assert_eq!(setup("Error code: Wsl/CallMsi/Install/0x80070652"), None);
         assert_eq!(setup("Error code: Wsl/InstallDistro/ERROR_NOT_FOUND"), Some(Fault::Download));
+        assert_eq!(setup("Error code: Wsl/InstallDistro/RPC_S_CALL_FAILED"), Some(Fault::Download));
         let start = "Error code: Wsl/InstallDistro/Service/RegisterDistro/CreateVm/ERROR_NOT_FOUND";
         assert_eq!(setup(start), Some(Fault::FileOfWsl));
         assert_eq!(setup("Error code: Wsl/InstallDistro/0x80070570"), None);

@@ -48,6 +48,7 @@ pub(crate) const HARMFUL: [&str; 40] = [
 /// added here, by someone who has thought about what it can destroy.
 pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("rm -i ", "asks before each file"),
+    ("reboot  # on the host", "frees a card from nouveau; the words say that all that runs on the host ends"),
     (
         "find /usr/lib /usr/lib64 /lib -name '*.so*' -size 0 '(' -name 'libcuda*' -o -name 'libnv*' ')' -exec rm {} +",
         "deletes files of the driver in a container that are empty",
@@ -129,7 +130,7 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("sudo apt purge linux-image-cloud-", "after the ordinary kernel was installed; apt asks"),
     ("sudo apt purge ", "only the Linux driver inside WSL, which hides that of Windows; apt asks"),
     ("apt purge ", "only the driver's libraries inside a container, which come from the host; apt asks"),
-    ("Remove-Item Env:LIBTORCH", "a variable of this session only"),
+    ("Remove-Item Env:", "a variable of this session only"),
     (
         "dism.exe /online /disable-feature",
         "the part of Windows for WSL, which the next command switches on again",
@@ -168,6 +169,7 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("sudo systemctl restart ", "a service that has to read changed settings"),
     ("sudo systemctl daemon-reload && sudo systemctl restart ", "the same"),
     ("sudo sv restart ", "the same on Void"),
+    ("sudo service ", "the same on Devuan"),
     ("sudo systemctl mask nvidia-cdi-refresh", "undone by unmask"),
     (
         "sudo systemctl mask sleep.target suspend.target hibernate.target hybrid-sleep.target",
@@ -192,9 +194,9 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("sudo chmod 1777 /dev/shm", "the same"),
     ("sed -i '/^NCCL_", "deletes the line of the one variable that the remedy names"),
     ("sudo sed -i '/^NCCL_", "the same"),
-    ("sudo sed -i 's/^default *=", "changes the one line of wsl.conf that the remedy names"),
+    ("sudo sed -i '/^[^[#;=]*\\[", "changes the one line of wsl.conf that the remedy names"),
     ("sudo sed -i '/generateResolvConf/Id'", "deletes the one line of wsl.conf that the remedy names"),
-    ("sudo sed -i 's/^\\[boot\\]/", "adds one line below its section of wsl.conf"),
+    ("sudo sed -i 's/^[^[#;=]*\\[", "adds one line below its section of wsl.conf"),
     ("chmod -R a+rX ", "lets others read images; takes nothing away"),
     ("chmod a+r ", "lets others read one file; takes nothing away"),
     ("chmod u+", "gives the owner of a file or folder access to it; takes nothing away"),
@@ -210,7 +212,6 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
         "sudo sed -i -E '/^(deb|Components)/s/ main",
         "adds components to Debian's own sources, which stay as they are otherwise",
     ),
-    ("sudo sed -i '/^\\s*\\[automount\\]/Ia options", "adds one line below its section of wsl.conf"),
     (
         "sudo nvidia-smi -i ",
         "the driver refuses it while a program uses the card; the remedy says that its instances end",
@@ -221,6 +222,11 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("sudo bootc upgrade", "a new image; the present one stays to go back to"),
     ("sudo rpm-ostree upgrade", "a new image; the present one stays to go back to"),
     ("dnf upgrade --refresh 'kmod-nvidia*'", "the driver's modules of an image, when it is built"),
+    ("sudo zypper purge-kernels", "kernels that openSUSE's own setting does not keep; the running one stays"),
+    (
+        "sudo dnf remove --oldinstallonly",
+        "kernels that are older than the newest, where no other fits on /boot; the running one is protected",
+    ),
     ("sudo dnf upgrade", "the whole system, by its package manager, which asks"),
     ("sudo zypper dup", "the whole system, by its package manager, which asks"),
     ("sudo zypper update", "the whole system, by its package manager, which asks"),

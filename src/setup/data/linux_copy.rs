@@ -16,7 +16,7 @@ use yolo_data::scan::{label_path, list_images};
 use yolo_plan::dataset::DataSet;
 
 use crate::dirs::YoloDirs;
-use crate::fetch::{FolderLock, Progress, ProgressEvent, Sha256, Staging, free_bytes};
+use crate::fetch::{FolderLock, Progress, ProgressEvent, Sha256, Staging, free_bytes, sync_file_system};
 use crate::setup::error::{DataSetError, SetupError};
 
 /// What a copy says about itself.
@@ -150,6 +150,9 @@ pub(crate) fn copy_to_linux(
         Manifest { source: source.folder, files, splits: source.splits, names: data.names.clone() };
     write_description(staging.path(), &format!("{stem}.yaml"), &manifest)?;
     let number = manifest.files.len();
+    progress.event(ProgressEvent::Step { text: "writing the copy to the disk" });
+    // Otherwise a power cut after the rename could leave empty files under the final name.
+    sync_file_system(staging.path()).map_err(SetupError::file("write", staging.path()))?;
     staging.publish(&target)?;
     Ok(LinuxCopy { yaml, files: number, copied: count, bytes: total })
 }

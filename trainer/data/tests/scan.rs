@@ -242,6 +242,15 @@ fn images_come_from_folders_lists_and_patterns() {
     std::fs::write(root.join("list.txt"), "./images/train/b.png\n\nimages/train/a.png\n").unwrap();
     assert_eq!(names(&[root.join("list.txt")]), ["a.png", "b.png"]);
     assert_eq!(list_images(&[root.join("list.txt")], "train").unwrap()[0], root.join("images/train/a.png"));
+    // As the `>` of Windows PowerShell, and Notepad, save it.
+    let marked = "\u{feff}./images/train/b.png\r\n./images/train/a.png\r\n";
+    for bytes in [marked.encode_utf16().flat_map(u16::to_le_bytes).collect(), marked.as_bytes().to_vec()] {
+        std::fs::write(root.join("list.txt"), bytes).unwrap();
+        assert_eq!(names(&[root.join("list.txt")]), ["a.png", "b.png"]);
+    }
+    std::fs::write(root.join("list.txt"), [0xE9, 0x0A]).unwrap();
+    let error = list_images(&[root.join("list.txt")], "train").unwrap_err().to_string();
+    assert!(error.ends_with("it is neither UTF-8 nor UTF-16 text"), "{error}");
 }
 
 #[test]

@@ -43,13 +43,21 @@ fn read_as(path: &Path, what: &str, strict_booleans: bool) -> Result<Value, Plan
         )));
     }
     let bytes = std::fs::read(path).map_err(unreadable)?;
-    let text = String::from_utf8(bytes)
-        .map_err(|_| PlanError::new(format!("the {what} {shown} is not UTF-8 text")))?;
+    let text = yolo_base::text::decode(bytes)
+        .ok_or_else(|| PlanError::new(format!("the {what} {shown} is not UTF-8 text")))?;
     parse(&text, strict_booleans).map_err(|reason| {
-        PlanError::new(format!("the {what} {shown} is not valid YAML: {reason}"))
-            .with_hint("correct the file, or pass another one")
+        let of_backslash = reason.contains("escape") || reason.contains("hexadecimal");
+        PlanError::new(format!("the {what} {shown} is not valid YAML: {reason}")).with_hint(if of_backslash {
+            BACKSLASH
+        } else {
+            "correct the file, or pass another one"
+        })
     })
 }
+
+/// What to do about a Windows path in double quotes.
+pub(crate) const BACKSLASH: &str = "in double quotes, YAML reads a backslash as the beginning of a special character: write a \
+                                    Windows path in single quotes or without any, such as `path: 'D:\\set'`";
 
 /// Parses YAML text. The last of two equal keys wins, as in Python's reader. Infinity and NaN become
 /// the strings `.inf` and `.nan`, so that they never count as numbers.

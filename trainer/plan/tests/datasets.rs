@@ -131,6 +131,16 @@ fn an_invalid_yaml_is_rejected_with_the_reason() {
 }
 
 #[test]
+fn a_windows_path_in_double_quotes_is_explained() {
+    for path in [r"D:\set", r"D:\new\table", r"D:\Users\ada", r"\\nas\share", r"images\x"] {
+        let bench = Bench::new(&format!("path: \"{path}\"\ntrain: a\nval: b\nnames: [x]\n"));
+        let error = bench.load().unwrap_err();
+        let hint = error.hint().unwrap_or_default().into_owned();
+        assert!(hint.contains(r"such as `path: 'D:\set'`"), "{path}: {error}\n{hint}");
+    }
+}
+
+#[test]
 fn a_download_is_suggested_but_code_is_never_run() {
     let with = |download: &str| Bench::new(&format!("{YAML}{download}")).error();
     let address = with("download: https://example.org/set.zip\n");

@@ -120,6 +120,20 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["throttle-thermal", "gpu-fan-stuck"],
     },
     Entry {
+        id: "gpu.held-slow",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "A busy GPU is held in a saving state",
+        cause: "a card that computes goes to P0, P2 or P3; in P5 or P8 its memory has a fraction of its clock, and training takes \
+                many times as long",
+        remedy: Some(
+            "take limits of the clocks away, which a program or a script may have set; if the state stays, restart the machine, \
+             and check the power cables of the card",
+        ),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "gpu.power-cap",
         area: Area::Gpu,
         status: Status::Info,

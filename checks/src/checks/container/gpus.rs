@@ -2,13 +2,13 @@
 //! libraries, or lost them while running. Containers in WSL have /dev/dxg instead of NVIDIA's device
 //! files.
 
-use crate::checks::gpu::pci;
+use crate::checks::gpu::{module_of_host, pci};
 use crate::checks::libraries::{driver_folder, libcuda};
 use crate::checks::{Answer, Check};
 use crate::facts::{Container, Host, NvmlState, Place, RUNTIME_CONFIG, Variant, nvml_error_text};
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::remedies::restart::restart_container;
+use crate::remedies::restart::{restart, restart_container};
 use crate::remedies::start_container::{Start, start_with};
 use crate::status::Status;
 
@@ -38,6 +38,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     match state {
         // The driver check reports version mismatches and missing permissions.
         NvmlState::Ready | NvmlState::Failed(18 | 4) => Ok(Vec::new()),
+        // So does it if the host has not loaded its module.
+        state if module_of_host::not_loaded(host, &state).is_some() => Ok(Vec::new()),
         NvmlState::Failed(code) if has_device.unwrap_or(code == 999) => {
             Ok(vec![lost(host, code, device.ok().flatten())])
         }
@@ -55,10 +57,16 @@ fn lost(host: &Host, code: i64, device: Option<String>) -> Finding {
         .map(|device| format!("{device} exists but cannot be used"))
         .into_iter()
         .fold(finding, Finding::seen);
+    // These containers have no rules of systemd for devices.
+    match host.place() {
+        Place::Apptainer | Place::Enroot if host.rental().is_none() => return of_host(host, finding),
+        Place::Lxc if host.rental().is_none() => return of_lxc(host, finding),
+        _ => {}
+    }
     let finding = restart_container(host, finding);
     let finding = match host.place() {
-        // A service restarts its own machines, and Apptainer's containers have no devices of their own.
-        Place::Colab | Place::Kaggle | Place::Apptainer | Place::Enroot => return finding,
+        // A service restarts its own machines.
+        Place::Colab | Place::Kaggle => return finding,
         _ if host.rental().is_some() => return finding,
         // A new container that is not allowed to use the devices cannot be told from one that no longer is.
         Place::Docker | Place::DockerInWsl | Place::Podman => finding
@@ -76,6 +84,39 @@ fn lost(host: &Host, code: i64, device: Option<String>) -> Finding {
         _ => finding,
     };
     finding.command("sudo nvidia-ctk system create-dev-char-symlinks --create-all  # on the host")
+}
+
+/// The driver of the host fails: what it said in the container, it says there too.
+fn of_host(host: &Host, finding: Finding) -> Finding {
+    let finding = finding.because(
+        "Apptainer and Enroot show a container the device files of the host, and systemd's rules for devices do not concern them: the \
+             driver of the host does not answer",
+    );
+    if host.job().is_some() {
+        return restart(host, finding);
+    }
+    finding
+        .remedy(
+            "see whether nvidia-smi works on the host: if it does not, repair the driver there, or have its administrator do it (`yolo \
+             doctor` on the host says what is wrong); if it does, start the container with --nv and without options that hide \
+             devices, such as --contain",
+        )
+        .command("nvidia-smi  # on the host")
+}
+
+/// LXC has its own rules for devices, which systemd on the host does not touch.
+fn of_lxc(host: &Host, finding: Finding) -> Finding {
+    let finding = finding
+        .because(
+            "the driver of the host fails, or the container's settings do not allow the device files: after a restart of the host \
+             they can have other numbers",
+        )
+        .remedy(
+            "see whether nvidia-smi works on the host: if it does not, repair the driver there (`yolo doctor` on the host says what is \
+             wrong); then restart the container; if the GPUs do not work even then, give it the device files by their names (Proxmox: \
+             `pct set <number> --dev0 /dev/nvidia0`; LXD and Incus: a device of the type gpu) in place of lines with their numbers",
+        );
+    restart_container(host, finding.command("nvidia-smi  # on the host"))
 }
 
 fn missing(host: &Host, intent: &Intent, container: Container, has_device: Option<bool>) -> Finding {
@@ -100,6 +141,14 @@ fn missing(host: &Host, intent: &Intent, container: Container, has_device: Optio
         Container::Apptainer => finding
             .remedy("start the container with access to the GPUs; if that fails, make sure that nvidia-smi works on the host"),
         _ => finding,
+    };
+    let finding = match container {
+        Container::Lxc => finding.remedy(
+            "give the container the device files of the host's GPUs, restart it, and install the libraries of the host's driver in it, \
+             of the same version and without a kernel module (LXD and Incus bring them with `nvidia.runtime`); make sure that nvidia-smi \
+             works on the host",
+        ),
+        Container::Podman | Container::Docker | Container::Apptainer | Container::Enroot | Container::Kubernetes => finding,
     };
     // The device plugin has chosen a card for this pod, and the runtime did not bring it.
     if let Some(seen) = given_by_plugin(host, switch.as_deref()) {

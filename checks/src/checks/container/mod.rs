@@ -1,10 +1,12 @@
 //! Containers.
 
 mod cdi;
+mod enroot;
 mod gpus;
 mod limits;
 mod network;
 mod no_cgroups;
+mod ordering_cycle;
 mod podman;
 mod refused;
 mod shared_gpu;

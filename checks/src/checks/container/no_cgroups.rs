@@ -2,7 +2,7 @@
 //! devices that they are given: right for a Docker without root, which cannot allow it, and wrong for any other.
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Daemon, Family, Host, NvmlState, Place, RUNTIME_CONFIG};
+use crate::facts::{Daemon, Host, NvmlState, Place, RUNTIME_CONFIG};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::{lxc, service};
@@ -132,9 +132,9 @@ pub(super) fn rootless_commands(host: &Host, finding: Finding) -> Finding {
         "sudo nvidia-ctk config --set nvidia-container-cli.no-cgroups=true --in-place"
     });
     // Without systemd, the user starts this daemon in a way of their own.
-    let finding = match host.family() {
-        Some(Family::Alpine | Family::Void) => finding,
-        _ => finding.command("systemctl --user restart docker"),
+    let finding = match host.has_systemd() {
+        false => finding,
+        true => finding.command("systemctl --user restart docker"),
     };
     // A job does not start containers of Docker.
     if by_cdi && host.job().is_none() {

@@ -81,6 +81,26 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
                 .remedy("update nvidia-container-toolkit and libnvidia-container1, then restart Docker"),
         );
     }
+    if let Some(seen) = line("last insn is not an exit or jmp")
+        .or_else(|| line("unable to create new device filters program"))
+        .filter(|_| host.text(BPF_HARDENED).ok().flatten().is_none_or(|value| value.trim() == "2"))
+    {
+        return Some(hardened(
+            host,
+            finding(
+                "the kernel's hardening of eBPF keeps NVIDIA's toolkit from giving a container its GPUs",
+                seen,
+            ),
+        ));
+    }
+    if let Some(seen) =
+        line("pivot_root").filter(|line| line.to_ascii_lowercase().contains("invalid argument"))
+    {
+        return Some(in_memory(finding(
+            "no container starts, because the root file system of this machine is in memory",
+            seen,
+        )));
+    }
     if let Some(seen) = line("invoking the NVIDIA Container Runtime Hook directly") {
         let title = "NVIDIA's container runtime is in the mode cdi, in which `docker run --gpus` fails";
         return Some(
@@ -94,6 +114,43 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
         );
     }
     None
+}
+
+/// Whether the kernel rewrites programs of eBPF, so that nobody can read them: 2 for all users.
+const BPF_HARDENED: &str = "/proc/sys/net/core/bpf_jit_harden";
+
+/// The toolkit extends the filter of devices that Docker has made, which it cannot read then.
+fn hardened(host: &Host, finding: Finding) -> Finding {
+    let value =
+        host.text(BPF_HARDENED).ok().flatten().map(|value| format!("{BPF_HARDENED}: {}", value.trim()));
+    value
+        .into_iter()
+        .fold(finding, Finding::seen)
+        .because(
+            "with net.core.bpf_jit_harden=2, as hardened kernels and guides set it, programs cannot read the filter of devices that \
+             Docker made for the container, which the toolkit has to extend",
+        )
+        .remedy(
+            "start containers with CDI, where Docker makes the whole filter itself; or set net.core.bpf_jit_harden to 1, also in \
+             /etc/sysctl.d, and restart Docker",
+        )
+        .command("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml")
+        .command("docker run --device nvidia.com/gpu=all --ipc=host …")
+}
+
+/// The kernel's first file system (rootfs) cannot be left, which each container does.
+fn in_memory(finding: Finding) -> Finding {
+    finding
+        .because(
+            "a container leaves the root file system of its host (pivot_root), which the kernel refuses if that is the first one \
+             (rootfs), as on machines that start from the network or from a USB stick into memory",
+        )
+        .remedy(
+            "update NVIDIA's Container Toolkit (1.18.0 fails there); start Docker with the variable \
+             DOCKER_RAMDISK=true in the settings of its service; or let the machine start into a tmpfs or from a disk (Warewulf: \
+             `root=tmpfs`); Apptainer needs none of this",
+        )
+        .command("findmnt /")
 }
 
 /// The image names a version of CUDA that the driver does not support.

@@ -1,7 +1,7 @@
 //! Whether Docker on this machine can pass GPUs to containers. This is only information, because
 //! training outside containers does not need it.
 
-use super::{no_cgroups, refused};
+use super::{enroot, no_cgroups, ordering_cycle, refused};
 use crate::checks::{Answer, Check};
 use crate::facts::{Daemon, Host, NvmlState, Packages, RUNTIME_CONFIG};
 use crate::finding::Finding;
@@ -22,6 +22,9 @@ const PROGRAMS: [&str; 3] =
 const CLIENTS: [&str; 2] = ["/usr/bin/docker", "/usr/local/bin/docker"];
 const OF_SNAP: [&str; 2] = ["/snap/bin/docker", "/var/snap/docker"];
 
+/// The settings of a Docker with root.
+const SETTINGS: &str = "/etc/docker/daemon.json";
+
 /// What Docker says when it knows no way to give a container NVIDIA's GPUs: before version 29, if the start names the
 /// runtime, and from version 29 on.
 const REFUSALS: [&str; 5] = [
@@ -33,6 +36,9 @@ const REFUSALS: [&str; 5] = [
 ];
 
 fn run(host: &Host, _: &Intent) -> Answer {
+    if let Some(finding) = enroot::find(host) {
+        return Ok(vec![finding]);
+    }
     if !host.may_start_containers() {
         return Ok(Vec::new());
     }
@@ -45,6 +51,9 @@ fn found(host: &Host) -> Answer {
     }
     if host.os()? != "linux" || host.nvml_state()? != NvmlState::Ready {
         return Ok(Vec::new());
+    }
+    if let Some(finding) = ordering_cycle::find(host).filter(|_| host.job().is_none()) {
+        return Ok(vec![finding]);
     }
     // Docker's own answer lists at least the runtime `runc`; a message of a proxy or shell does not.
     let is_dockers = |text: &String| text.contains("runc") || text.contains("docker:");
@@ -78,14 +87,26 @@ fn found(host: &Host) -> Answer {
     }
     let installed = is_installed(host);
     let settings = settings(host);
-    let known = settings.as_ref().is_ok_and(|text| text.as_ref().is_some_and(|text| text.contains("nvidia")))
-        || said.iter().any(|text| lists_nvidia(text));
+    let names = settings.as_ref().is_ok_and(|text| text.as_ref().is_some_and(|text| text.contains("nvidia")));
+    let listed = said.iter().any(|text| lists_nvidia(text));
+    let known = names || listed;
     if no_cgroups::is_reported(host) {
         return Ok(Vec::new());
     }
     if installed && refusal.is_none() && !known && is_without_runtime(host, &said, settings.is_ok()) {
         let lists = said.iter().any(|text| names_runtimes(text));
         return Ok(vec![if lists { unconfigured(host, None) } else { without_name(host) }]);
+    }
+    if installed && !is_job && names && !listed {
+        let lists = said.iter().any(|text| names_runtimes(text));
+        let is_unknown = refusal.filter(|words| words.contains("untime"));
+        if let Some(seen) = is_unknown
+            .map(|words| format!("docker: {words}"))
+            .or_else(|| lists.then(|| "docker info lists no runtime nvidia".to_owned()))
+            .or_else(|| changed_later(host).filter(|_| refusal.is_none()))
+        {
+            return Ok(vec![not_restarted(host, seen)]);
+        }
     }
     if refusal.is_none() && (installed || known) {
         return Ok(cdi_mode(host).filter(|_| !is_job).into_iter().collect());
@@ -171,7 +192,7 @@ fn settings(host: &Host) -> crate::facts::Fact<Option<String>> {
     let home = host.env("HOME").ok().flatten().unwrap_or_default();
     match host.docker_daemon() {
         Daemon::Rootless => host.text(&format!("{home}/.config/docker/daemon.json")),
-        Daemon::System | Daemon::Desktop => host.text("/etc/docker/daemon.json"),
+        Daemon::System | Daemon::Desktop => host.text(SETTINGS),
     }
 }
 
@@ -198,6 +219,33 @@ fn is_without_runtime(host: &Host, said: &[String], has_settings: bool) -> bool 
 /// Whether an output of Docker lists its runtimes.
 fn names_runtimes(text: &str) -> bool {
     text.lines().any(|line| line.trim_start().starts_with("Runtimes:"))
+}
+
+/// Whether Docker's settings are younger than the Docker that runs, which has read the older ones.
+fn changed_later(host: &Host) -> Option<String> {
+    const STARTED: &str = "/run/docker.pid";
+    if host.docker_daemon() != Daemon::System {
+        return None;
+    }
+    let modified = |path: &str| host.stat(path).ok().flatten()?.modified;
+    let is_later = modified(SETTINGS)? > modified(STARTED)?;
+    is_later.then(|| format!("{SETTINGS} is newer than {STARTED}, which Docker writes when it starts"))
+}
+
+/// The settings name the runtime, and the daemon that runs does not know it.
+fn not_restarted(host: &Host, seen: String) -> Finding {
+    let title = "Docker's settings name NVIDIA's runtime, but Docker has not been restarted since";
+    let finding = Finding::new("container.toolkit-missing", title)
+        .because("Docker reads its settings when it starts; until then containers fail with `unknown or invalid runtime name: nvidia`")
+        .seen(seen)
+        .remedy(
+            "nothing if you train outside containers; otherwise restart Docker, which also ends its containers unless they are set to \
+             start again",
+        );
+    match host.docker_daemon() {
+        Daemon::Rootless => finding.command("systemctl --user restart docker"),
+        Daemon::System | Daemon::Desktop => finding.command(service::restart(host, "docker")),
+    }
 }
 
 /// The toolkit is there, and Docker's settings do not name it. `--gpus` can work all the same.

@@ -190,9 +190,10 @@ fn own_remedy(look_at_health: &str, finding: Finding, fault: Fault, is_usb: bool
         Fault::Asleep => finding
             .because("the NVMe disk stopped answering: often it does not wake up from a power saving state, sometimes it fails")
             .remedy(
-                "turn the power saving of the disk off on the kernel's command line, \
+                "restart the machine, with the power off for a minute, and copy what matters to another disk first, because the next \
+                 time it may not come back; then turn the power saving of the disk off on the kernel's command line, \
                  `nvme_core.default_ps_max_latency_us=0 pcie_aspm=off pcie_port_pm=off`, and update the firmware of the disk; \
-                 if it happens again, copy the data and replace the disk",
+                 if it happens again, replace the disk",
             ),
         Fault::Link => finding.because("commands to the disk fail on their way: usually a bad cable, connector or power supply \
             of the disk").remedy(

@@ -2,7 +2,7 @@
 //! and a read-only folder cannot hold the cache of verified images.
 
 use super::remote::{self, Remote};
-use crate::checks::{Answer, Check};
+use crate::checks::{Answer, Check, one_drive};
 use crate::facts::view::data_set::{DataSet, Described, label_of, parent};
 use crate::facts::{FileSystem, Host, Place};
 use crate::finding::Finding;
@@ -48,6 +48,19 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         Some(place) => Some(place),
         None => places.clone()?.working,
     };
+    // A run in WSL, where another check says so, or of other programs.
+    if host.is_windows() == Ok(true)
+        && let Some(folder) =
+            images.as_ref().or(intent.data.as_ref()).filter(|folder| one_drive::holds(folder))
+    {
+        let title =
+            format!("{folder} is in a folder of OneDrive, which may have the images in the cloud only");
+        findings.push(
+            Finding::new("disk.network", title)
+                .because(one_drive::CAUSE)
+                .remedy(format!("{}; or move the data set out of the folder of OneDrive", one_drive::KEEP)),
+        );
+    }
     if let Some(folder) = place
         && let Ok(space) = host.file_system(&folder)
     {

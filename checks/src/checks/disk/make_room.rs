@@ -8,6 +8,8 @@ use crate::facts::{FileSystem, Host, PathKind, Place};
 use crate::finding::Finding;
 use crate::shell_quote::quote;
 
+/// No disk for runs has fewer bytes than this.
+const SMALLEST_DISK: u64 = 2_000_000_000;
 /// Bytes that libtorch, a data set and some runs need.
 const ROOMY: u64 = 20_000_000_000;
 /// File systems that hold the files of users.
@@ -49,6 +51,10 @@ pub(super) fn with_remedy(host: &Host, finding: Finding, space: &FileSystem, fol
     let full = space.mount.as_deref().unwrap_or(folder);
     if host.os().is_ok_and(|os| os != "linux") {
         return finding;
+    }
+    if is_layer_of_apptainer(host, space) {
+        let finding = finding.because(OF_LAYER);
+        return elsewhere(host, &finding, space, folder).unwrap_or_else(|| with_bind(finding));
     }
     if let Some(finding) = elsewhere(host, &finding, space, folder) {
         return finding;
@@ -97,6 +103,30 @@ pub(super) fn with_remedy(host: &Host, finding: Finding, space: &FileSystem, fol
         }
         Place::Windows | Place::Mac => finding,
     }
+}
+
+/// The layer in memory to which a container of Apptainer writes what belongs to no folder of the host. By default it has
+/// 64 MiB, and had 16 before version 1.2.
+fn is_layer_of_apptainer(host: &Host, space: &FileSystem) -> bool {
+    const KINDS: [&str; 4] = ["overlay", "tmpfs", "fuse-overlayfs", "fuse.fuse-overlayfs"];
+    host.place() == Place::Apptainer
+        && space.kind.as_deref().is_some_and(|kind| KINDS.contains(&kind))
+        && space.total.is_some_and(|total| total < SMALLEST_DISK)
+}
+
+/// Why such a layer is full.
+const OF_LAYER: &str = "what a container of Apptainer writes outside of the host's folders goes to a layer in memory (`--writable-tmpfs`, \
+    `--contain`, `--containall`), whose size is `sessiondir max size` in apptainer.conf: 64 MiB, if nobody has changed it";
+
+fn with_bind(finding: Finding) -> Finding {
+    finding
+        .remedy(format!(
+            "start the container with a folder of the host's disk, and keep data sets and runs there ({YOLO_HOME}, --project); for all \
+             of /tmp and the home folder, name one with --workdir; if the container's own folders have to be written, make a layer on \
+             disk (`apptainer overlay create --size 20480 layer.img`, then `apptainer exec --nv --overlay layer.img …`)"
+        ))
+        .command("apptainer exec --nv --bind <folder>:/work …  # on the host")
+        .command(format!("export {YOLO_HOME}=/work/yolo"))
 }
 
 /// The finding with the disk that has room, if there is one.

@@ -23,6 +23,7 @@ mod root_squash;
 mod slow;
 mod space;
 mod temporary;
+mod ticket;
 mod unfinished;
 mod unlock;
 mod unmounted;
@@ -46,6 +47,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &slow::CHECK,
     &ephemeral::CHECK,
     &weights::CHECK,
+    &ticket::CHECK,
     &own_folders::CHECK,
     &unfinished::CHECK,
 ];

@@ -103,8 +103,9 @@ fn of_windows(kind: &str) -> Option<(&'static str, &'static str)> {
         "fuseblk" | "ntfs" | "ntfs3" | "fuse.ntfs-3g" => Some((
             "Linux mounts an NTFS drive read-only while Windows has it open: Windows hibernates instead of shutting \
              down (Fast Startup), or the drive was not removed safely",
-            "in Windows, turn Fast Startup off (`powercfg /h off` as administrator), or check the drive (`chkdsk /f`), \
-             then shut Windows down and mount the drive again; or copy the data set to a Linux disk and use another \
+            "in Windows, turn Fast Startup off (`powercfg /h off` as administrator) and check the drive (`chkdsk X: /f`, where \
+             X: is its letter there), then restart the PC into Linux and mount the drive again: open it in the file manager, or \
+             `udisksctl mount -b /dev/NAME`, where `lsblk -f` shows NAME; or copy the data set to a Linux disk and use another \
              folder with --project",
         )),
         "exfat" | "vfat" | "msdos" => Some((

@@ -1,5 +1,5 @@
-//! YAML files of data sets that are not UTF-8: a Chinese or Western Windows editor saved its own encoding, or PowerShell
-//! UTF-16. The run refuses them, as YOLOv5 does on most systems.
+//! YAML files of data sets in the encoding of a region, as a Chinese or Western editor of Windows saves them. The run
+//! reads UTF-8, and UTF-16 after a mark; it refuses all others, as YOLOv5 does on most systems.
 
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -8,8 +8,8 @@ use crate::shell_quote::quote;
 /// How the bytes of a file are to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encoding {
-    Utf8,
-    Utf16,
+    /// UTF-8, or UTF-16 after a mark.
+    Read,
     /// Bytes above 127 stand in pairs, as in GBK, Big5 and Shift-JIS.
     OfPairs,
     /// Single bytes above 127, as in the code pages of Europe.
@@ -17,11 +17,9 @@ enum Encoding {
 }
 
 fn of(bytes: &[u8]) -> Encoding {
-    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        return Encoding::Utf16;
-    }
-    if std::str::from_utf8(bytes).is_ok() {
-        return Encoding::Utf8;
+    let is_utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    if is_utf16 || std::str::from_utf8(bytes).is_ok() {
+        return Encoding::Read;
     }
     // The second byte of a pair may be a letter of ASCII.
     let (mut pairs, mut single, mut at) = (0, 0, 0);
@@ -41,8 +39,7 @@ fn of(bytes: &[u8]) -> Encoding {
 pub(super) fn finding(host: &Host, yaml: &str) -> Option<Finding> {
     let bytes = host.file(yaml).ok().flatten()?;
     let (what, from) = match of(&bytes) {
-        Encoding::Utf8 => return None,
-        Encoding::Utf16 => ("it is UTF-16, as PowerShell's `>` writes text", "UTF-16"),
+        Encoding::Read => return None,
         Encoding::OfPairs => {
             ("it has letters in the encoding of a region, probably Chinese (GBK)", "GB18030")
         }
@@ -69,9 +66,9 @@ mod tests {
 
     #[test]
     fn encodings_are_told_apart() {
-        assert_eq!(of("names: [人, 车]".as_bytes()), Encoding::Utf8);
-        assert_eq!(of(b"\xef\xbb\xbfnames: [a]"), Encoding::Utf8);
-        assert_eq!(of(b"\xff\xfen\0a\0"), Encoding::Utf16);
+        assert_eq!(of("names: [人, 车]".as_bytes()), Encoding::Read);
+        assert_eq!(of(b"\xef\xbb\xbfnames: [a]"), Encoding::Read);
+        assert_eq!(of(b"\xff\xfen\0a\0"), Encoding::Read);
         assert_eq!(of(b"names: [\xc8\xcb, \xb3\xb5\xc1\xbe]"), Encoding::OfPairs);
         assert_eq!(of(b"names: [p\xeache, \xe9t\xe9]"), Encoding::OfBytes);
     }

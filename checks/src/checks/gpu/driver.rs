@@ -6,16 +6,16 @@ use std::collections::BTreeSet;
 
 use super::lost::LOCKED;
 use super::{
-    device_files, driver_unsuited, hang_advice, kernel_module, lost, lost_in_sleep, no_card, oops,
-    outside_job, pci, windows_host,
+    device_files, driver_unsuited, hang_advice, kernel_module, lost, lost_in_sleep, module_of_host, no_card,
+    oops, outside_job, pci, windows_host,
 };
 use crate::checks::{Answer, Check};
-use crate::facts::{Family, Host, NvmlState, Place, Stat, Version};
+use crate::facts::{Family, Host, NvmlState, Packages, Place, Stat, Version};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::install_driver::{advice, install};
 use crate::remedies::restart::{restart, restart_container};
-use crate::remedies::{grid, image, initramfs, of_two_repositories, of_two_sources, upgrade};
+use crate::remedies::{boot_space, grid, image, initramfs, of_two_repositories, of_two_sources, upgrade};
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
@@ -67,6 +67,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(ignored.into_iter().chain(crashed).chain([healthy(host)]).collect());
     }
     // WSL has its own checks of the Windows driver, and containers of the GPUs they were given.
+    if let Some(finding) = module_of_host::not_loaded(host, &state) {
+        return Ok(vec![finding.status(sick)]);
+    }
     let of_container = host.is_container() && !matches!(state, NvmlState::Failed(18 | 4));
     if host.is_wsl2().unwrap_or(false) || of_container || !lost::of_log(host).is_empty() {
         return Ok(Vec::new());
@@ -141,6 +144,8 @@ fn missing(host: &Host, has_card: bool, needed: bool, status: Status) -> Finding
         (true, _) => match advice(host) {
             Some(advice) if install(host).is_empty() => finding.remedy(advice),
             Some(advice) => restart(host, installed(finding).remedy(advice)),
+            // On an unknown distribution, a restart alone installs nothing.
+            None if host.is_own_machine() && install(host).is_empty() => finding,
             None => restart(host, installed(finding)),
         },
         (false, true) => installed(
@@ -272,7 +277,8 @@ fn mismatch(host: &Host) -> Finding {
                 Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian) => finding.command("sudo dpkg --configure -a"),
                 _ => finding,
             };
-            finding.command(upgrade::packages(host).unwrap_or("modinfo -F version nvidia"))
+            let finding = finding.command(upgrade::packages(host).unwrap_or("modinfo -F version nvidia"));
+            boot_space::first(host, finding)
         }
         (Place::Machine, _) => match unconfigured(host) {
             Some(package) => {
@@ -280,7 +286,8 @@ fn mismatch(host: &Host) -> Finding {
                     "finish the update of the driver, which stopped while it built the module, then restart",
                 );
                 let finding = finding.command("sudo dpkg --configure -a");
-                upgrade::packages(host).into_iter().fold(finding, Finding::command)
+                let finding = upgrade::packages(host).into_iter().fold(finding, Finding::command);
+                restart(host, boot_space::first(host, finding))
             }
             None => {
                 let is_stale = is_of_initramfs(host, module.as_deref(), library.as_deref());
@@ -293,7 +300,7 @@ fn mismatch(host: &Host) -> Finding {
                     )
                     .remedy("rebuild the initramfs, so that it has the new module, and restart; a restart alone does not help")
                     .command(rebuild);
-                restart(host, finding)
+                restart(host, boot_space::first(host, finding))
             }
         },
         // The module is the host's: the libraries inside must follow it.
@@ -356,6 +363,9 @@ fn installed_at(host: &Host) -> Option<u64> {
 
 /// The package of the driver that dpkg has not configured: what built its module failed.
 fn unconfigured(host: &Host) -> Option<String> {
+    if host.distribution().ok()?.packages() != Some(Packages::Apt) {
+        return None;
+    }
     let log = host.text("/var/log/dpkg.log").ok().flatten()?;
     let mut open = BTreeSet::new();
     for line in log.lines() {
@@ -451,6 +461,18 @@ fn denied_by_selinux(host: &Host, device: Option<&Stat>) -> Option<Finding> {
                 .command(format!("{program} run --security-opt=label=disable …"))
                 .command("sudo setsebool -P container_use_devices true  # on the host")
         }
+        // The labels of the files are right: the policy keeps containers from devices.
+        Place::Pod => finding
+            .remedy(
+                "ask the administrator of the node to allow containers to use devices, with the command; or give the pod's container \
+                 a type that may use the GPUs: `nvidia_container_t` where NVIDIA's policy module is installed, else `spc_t`, which is \
+                 not separated at all",
+            )
+            .command("sudo setsebool -P container_use_devices true")
+            .command("securityContext: { seLinuxOptions: { type: nvidia_container_t } }"),
+        Place::Lxc => finding
+            .remedy("allow containers to use devices, on the host, and restart the container")
+            .command("sudo setsebool -P container_use_devices true  # on the host"),
         _ => finding.command("sudo ausearch -m avc -ts recent").command("sudo restorecon -v /dev/nvidia*"),
     })
 }

@@ -8,7 +8,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::libtorch_builds::BUILDS;
 use crate::remedies::generation::{
-    FIRST_OF_BLACKWELL, FIRST_OF_TURING, Generation, architecture, newest, numbers,
+    FIRST_OF_BLACKWELL, FIRST_OF_TURING, Generation, architecture, newest, numbers, of_number,
 };
 use crate::remedies::install_driver::install_for;
 use crate::remedies::old_card::LAST_FOR_OLD_CARDS;
@@ -25,7 +25,8 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
     let text = finding.remedy.as_ref().map(|remedy| remedy.text.clone()).filter(|_| is_of_others);
     // The driver is the machine's, and so is its restart.
     Some(match text {
-        Some(text) if !text.starts_with("train ") => finding
+        // A job is told so in other words.
+        Some(text) if !text.starts_with("train ") && !text.starts_with("tell ") => finding
             .remedy("train on another GPU or on the CPU until the driver fits the card")
             .machine_remedy(text),
         _ => finding,
@@ -278,7 +279,8 @@ fn needs_another_branch(host: &Host, card: &Unsuited) -> Finding {
         let finding = Finding::new("gpu.driver-unsuited", title).remedy(grid::AZURE);
         return finding.command(grid::AZURE_COMMAND);
     }
-    match newest(host) {
+    // The message names one card, and a driver has to run all of them.
+    match newest(host).or_else(|| card.number.map(of_number)) {
         Some(Generation::BeforeTuring) => {
             let title = format!("NVIDIA driver {version} does not support {who}: it is too new for the card");
             let finding = Finding::new("gpu.driver-unsuited", title).remedy(format!(

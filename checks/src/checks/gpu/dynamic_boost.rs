@@ -81,7 +81,7 @@ fn without_unit(host: &Host, gpu: &Gpu) -> Option<Finding> {
 
 /// A service that is to start and was skipped at boot, because the device files were not there yet.
 fn skipped(host: &Host, gpu: &Gpu) -> Option<Finding> {
-    if matches!(host.family(), Some(Family::Alpine | Family::Void | Family::NixOs)) {
+    if !host.has_systemd() || host.family() == Some(Family::NixOs) {
         return None;
     }
     let shown = host.command(&["systemctl", "show", SERVICE, "--property=ConditionResult"]).ok()??;

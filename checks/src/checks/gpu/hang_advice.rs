@@ -37,9 +37,8 @@ fn place(log: &str) -> Option<Place> {
 /// What is added to the remedy, and the command before the restart.
 pub(super) fn with_prevention(host: &Host, mut finding: Finding) -> Finding {
     let is_nixos = host.family() == Some(Family::NixOs);
-    let has_systemd = !matches!(host.family(), Some(Family::Alpine | Family::Void));
     let Some(place) = host.kernel_log().ok().and_then(|log| place(&log)) else { return finding };
-    if !host.is_own_machine() || !has_systemd {
+    if !host.is_own_machine() || !host.has_systemd() {
         return finding;
     }
     let (words, command) = match place {

@@ -34,6 +34,12 @@ pub(super) fn finding(host: &Host, gpu: &Gpu, reasons: u64) -> Finding {
         (Err(_), _) => String::new(),
     };
     let finding = Finding::new("gpu.hot", format!("{who} is throttled because of heat{degrees}"));
+    let finding = match host.gpus() {
+        Ok(gpus) if gpus.len() == 1 => {
+            finding.because("a hot card lowers its clocks until it cools down, and training gets slower")
+        }
+        _ => finding,
+    };
     if let Some(rental) = host.rental() {
         return rented::restart(rental, finding);
     }

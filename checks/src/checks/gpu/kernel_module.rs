@@ -18,7 +18,6 @@ const KEYS: [&str; 3] =
     ["/var/lib/dkms/mok.pub", "/etc/pki/akmods/certs/public_key.der", "/var/lib/shim-signed/mok/MOK.der"];
 const ABOUT_NOVA: &str = "the kernel loaded nova_core, its successor to nouveau, which does not support CUDA";
 const NOVA_OFF: &str = r"printf 'blacklist nova_core\nblacklist nova_drm\nblacklist nova\n' | sudo tee /etc/modprobe.d/blacklist-nova.conf";
-const NOVA: &str = "nova_core,nova_drm";
 const NOUVEAU_OFF: &str = r"printf 'blacklist nouveau\noptions nouveau modeset=0\n' | sudo tee /etc/modprobe.d/blacklist-nouveau.conf";
 
 /// The first of the causes above that applies.
@@ -140,7 +139,7 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
         let is_whole = !commands.is_empty();
         let finding = commands.into_iter().fold(finding, Finding::command);
         return Some(match is_nova {
-            true if advice(host).is_none() => blacklisted(host, finding.because(ABOUT_NOVA), NOVA_OFF, NOVA),
+            true if advice(host).is_none() => blacklisted(host, finding.because(ABOUT_NOVA), NOVA_OFF),
             true => restart(host, finding.because(ABOUT_NOVA)),
             false if is_whole => restart(host, finding),
             false => finding,
@@ -150,7 +149,7 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
     let finding = Finding::new("gpu.nouveau", title);
     if host.family() == Some(Family::NixOs) {
         let finding = finding.remedy(advice(host).unwrap_or_default());
-        return Some(install(host).into_iter().fold(finding, Finding::command));
+        return Some(restart(host, install(host).into_iter().fold(finding, Finding::command)));
     }
     Some(if is_nova {
         let undo = match host.is_image() {
@@ -158,20 +157,16 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
             false => "; to undo this, delete /etc/modprobe.d/blacklist-nova.conf and rebuild the initramfs",
         };
         let finding = finding.because(ABOUT_NOVA).remedy(format!("disable nova_core and restart{undo}"));
-        blacklisted(host, finding, NOVA_OFF, NOVA)
+        blacklisted(host, finding, NOVA_OFF)
     } else {
-        blacklisted(host, finding, NOUVEAU_OFF, "nouveau")
+        blacklisted(host, finding, NOUVEAU_OFF)
     })
 }
 
 /// The finding with a command that blacklists a module, and those that make it effective.
-fn blacklisted(host: &Host, finding: Finding, command: &str, modules: &str) -> Finding {
-    // The initramfs of an image is part of it, and reads such files only if it is built on this machine.
+fn blacklisted(host: &Host, finding: Finding, command: &str) -> Finding {
     if host.is_image() {
-        let command = format!(
-            "sudo rpm-ostree kargs --append-if-missing=rd.driver.blacklist={modules} --append-if-missing=modprobe.blacklist={modules}"
-        );
-        return restart(host, finding.command(command));
+        return restart(host, finding.command(image::WITHOUT_NOUVEAU));
     }
     // The initramfs has a copy of these files, and loads the driver before the disk is mounted.
     let rebuild = initramfs::rebuild(host);
@@ -203,7 +198,11 @@ fn unsigned(host: &Host) -> Option<Finding> {
                 .command(image::ENROLL),
         ));
     }
-    let key = key(host).filter(|_| !(host.family() == Some(Family::Fedora) && host.is_image()));
+    let is_elsewhere = match host.family() {
+        Some(Family::Fedora) => host.is_image(),
+        family => family == Some(Family::NixOs),
+    };
+    let key = key(host).filter(|_| !is_elsewhere);
     let Some(key) = key else { return Some(signing_key::without(host, finding)) };
     Some(restart(host, finding.command(format!("sudo mokutil --import {key}"))))
 }

@@ -95,7 +95,7 @@ pub(super) fn explained(host: &Host, finding: Finding, lines: Vec<String>) -> Fi
         Some(Family::NixOs) => {
             " (`systemd.targets.sleep.enable = false;` in configuration.nix, and the same for suspend, hibernate and hybrid-sleep)"
         }
-        Some(Family::Alpine | Family::Void) => "",
+        _ if !host.has_systemd() => "",
         _ => " (`sudo systemctl unmask …` of the same targets lets it sleep again)",
     };
     let remedy = format!(
@@ -104,7 +104,7 @@ pub(super) fn explained(host: &Host, finding: Finding, lines: Vec<String>) -> Fi
     );
     let finding = finding.remedy(remedy);
     match host.family() {
-        Some(Family::Alpine | Family::Void) => restart(host, finding),
+        _ if !host.has_systemd() => restart(host, finding),
         Some(Family::NixOs) => restart(host, finding.command("sudo nixos-rebuild boot")),
         // For good, or it would end with the restart.
         _ => restart(host, finding.command(keep_awake::FOR_GOOD)),

@@ -12,9 +12,10 @@ use crate::remedies::restart::restart;
 
 /// A card that does not come back from the state in which it has no power.
 const ASLEEP: [&str; 2] = ["change power state from D3cold to D0", "change power state from D3hot to D0"];
-/// The switch that keeps the driver from taking the card's power away while it is idle.
+/// The switch that keeps the driver from taking the card's power away while it is idle. The last option counts, so that
+/// the file's name has to come after those of others, as the nvidia.conf of CachyOS.
 const AWAKE: &str =
-    "echo 'options nvidia NVreg_DynamicPowerManagement=0x00' | sudo tee /etc/modprobe.d/nvidia-awake.conf";
+    "echo 'options nvidia NVreg_DynamicPowerManagement=0x00' | sudo tee /etc/modprobe.d/zz-nvidia-awake.conf";
 
 /// The finding about a lost card, by its address if it is known, with a remedy for this machine.
 pub(super) fn lost(host: &Host, finding: Finding, card: Option<&str>) -> Finding {
@@ -57,6 +58,23 @@ pub(super) fn lost(host: &Host, finding: Finding, card: Option<&str>) -> Finding
             ),
             _ => finding,
         };
+        return restart(host, initramfs::rebuild(host).into_iter().fold(finding, Finding::command));
+    }
+    if !host.is_laptop()
+        && !matches!(host.guest(), Some(Guest::Cloud(_)))
+        && let Some(setting) = switched_off_idle(host)
+    {
+        let finding = asleep(host, card).into_iter().fold(finding.seen(setting), Finding::seen);
+        let finding = finding
+            .because(
+                "the driver is set to switch an idle card off, which is made for laptops; on other machines the card often does not \
+                 come back",
+            )
+            .remedy(
+                "keep the driver from switching the card off while it is idle, and restart; if the card is lost again, reseat it and \
+                 check its power cables and cooling",
+            )
+            .command(AWAKE);
         return restart(host, initramfs::rebuild(host).into_iter().fold(finding, Finding::command));
     }
     match host.guest() {
@@ -117,6 +135,31 @@ pub(super) fn is_external(host: &Host, card: Option<&str>) -> bool {
     let Some(card) = card else { return false };
     let file = |name: &str| host.text(&format!("/sys/bus/pci/devices/{card}.0/{name}")).ok().flatten();
     file("removable").is_some_and(|text| text.trim() == "removable")
+}
+
+/// Where the driver is set to switch an idle card off: 1 and 2 do so, 0 and the usual 3 do not on a desktop.
+fn switched_off_idle(host: &Host) -> Option<String> {
+    const PARAMS: &str = "/proc/driver/nvidia/params";
+    const FILES: [&str; 3] = [
+        "/etc/modprobe.d/nvidia.conf",
+        "/usr/lib/modprobe.d/nvidia.conf",
+        "/etc/modprobe.d/system76-power.conf",
+    ];
+    let file = |path: &str| host.text(path).ok().flatten().unwrap_or_default();
+    if let Some(value) = file(PARAMS).lines().find_map(|line| line.strip_prefix("DynamicPowerManagement:")) {
+        return matches!(value.trim(), "1" | "2")
+            .then(|| format!("{PARAMS}: DynamicPowerManagement: {}", value.trim()));
+    }
+    FILES.iter().find_map(|path| {
+        let text = file(path);
+        let set = |line: &&str| {
+            let value = line.split_once("NVreg_DynamicPowerManagement=").map(|(_, rest)| rest);
+            let first =
+                |value: &str| value.trim_start_matches("0x").trim_start_matches('0').starts_with(['1', '2']);
+            line.trim_start().starts_with("options nvidia ") && value.is_some_and(first)
+        };
+        text.lines().find(set).map(|line| format!("{path}: {}", line.trim()))
+    })
 }
 
 /// `nvidia 0000:01:00.0: can't change power state from D3cold to D0 (config space inaccessible)`

@@ -20,12 +20,13 @@ pub(super) static CHECK: Check = Check {
 };
 
 /// Xids about memory: 48 is an uncorrectable error, 63 and 64 a successful or failed row remapping, 94
-/// and 95 a contained or uncontained error, 140 one that could not be recovered from.
-const OF_MEMORY: [u32; 6] = [48, 63, 64, 94, 95, 140];
-/// A faulty row could not be replaced by a spare one.
-const REMAPPING_FAILED: u32 = 64;
+/// and 95 a contained or uncontained error, 140 one that could not be recovered from. Drivers since 570 also have 160 and 161,
+/// a repair that waits for a reset or has failed, and 171 and 172, which say where the error of 48 was.
+const OF_MEMORY: [u32; 10] = [48, 63, 64, 94, 95, 140, 160, 161, 171, 172];
+/// A faulty row or channel could not be replaced by a spare one.
+const NOT_REPLACED: [u32; 2] = [64, 161];
 /// One program failed; the card keeps working.
-const CONTAINED: [u32; 2] = [63, 94];
+const CONTAINED: [u32; 3] = [63, 94, 160];
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let xids = host.xids().unwrap_or_default();
@@ -59,10 +60,14 @@ fn of_xids(who: &str, logged: &[&Xid]) -> Option<Finding> {
     let title = format!("{who}: the driver logged memory error Xid {}", logged.last()?.number);
     let status = if severe { Status::Error } else { Status::Warning };
     let finding = Finding::new("gpu.memory-errors", title).status(status);
-    let finding = match logged.iter().any(|xid| xid.number == REMAPPING_FAILED) {
+    let finding = match logged.iter().any(|xid| NOT_REPLACED.contains(&xid.number)) {
         true => finding
-            .because("a faulty row of the memory could not be replaced, so it stays in use")
-            .remedy("stop the programs that use the card and reset it, or restart the machine; if the error returns, have the card replaced"),
+            .because("a faulty part of the memory could not be replaced by a spare one, so it stays in use")
+            .remedy(
+                "stop the programs that use the card and reset it, or restart the machine; if the error returns, have the card \
+                 replaced (in a cloud, stop the machine for good and take another, because a restart stays on the same card), and \
+                 leave the card out of --device until then",
+            ),
         false => finding,
     };
     Some(logged.iter().take(2).fold(finding, |finding, xid| finding.seen(xid.line.clone())))

@@ -5,10 +5,11 @@ use yolo_base::format;
 
 use crate::checks::system::leftovers;
 use crate::checks::{Answer, Check};
-use crate::facts::{Gpu, GpuMemory, Host, NvmlState};
+use crate::facts::{Gpu, GpuMemory, GpuProcess, Host, NvmlState};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::memory_estimate;
+use crate::remedies::restart::restart;
 use crate::status::Status;
 
 pub(super) static CHECK: Check =
@@ -51,6 +52,29 @@ fn is_reported_elsewhere(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &In
     all_reported || is_exclusive && !intent.cpu && is_enough()
 }
 
+/// A batch system gave the job its cards, so that a process of somebody else on them is a fault of the node.
+fn in_job(host: &Host, finding: Finding, processes: &[GpuProcess]) -> Finding {
+    let uid = host.user().ok().and_then(|user| user.uid);
+    let all = host.processes().unwrap_or_default();
+    let owner = |process: &GpuProcess| {
+        all.iter().find(|one| u64::from(one.pid) == process.pid).and_then(|one| one.uid)
+    };
+    let owners: Vec<Option<u32>> = processes.iter().map(owner).collect();
+    if !owners.is_empty() && owners.iter().all(|owner| owner.is_some() && *owner == uid) {
+        return finding.remedy(
+            "stop those processes, which are yours, if no other step or job of yours needs them; or choose a smaller --batch",
+        );
+    }
+    let finding = restart(host, finding);
+    if owners.iter().any(|owner| owner.is_some() && *owner != uid) {
+        return finding;
+    }
+    finding.remedy(
+        "stop those processes if they are yours, of an earlier step; if they are not, tell the administrator of this node, which has \
+         given the card to two, and submit the job again so that it runs on another one",
+    )
+}
+
 fn taken(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding {
     let used = memory.total.saturating_sub(memory.free);
     let processes = processes::computing(gpu);
@@ -91,14 +115,19 @@ fn taken(host: &Host, gpu: &Gpu, memory: &GpuMemory, intent: &Intent) -> Finding
              Dedicated GPU \
              memory shows them), or choose another --device or a smaller --batch",
         )
+    } else if host.gpus().is_ok_and(|gpus| gpus.len() == 1) {
+        finding.remedy("stop those processes, or choose a smaller --batch")
     } else {
         finding
     };
     let finding = finding.command(match largest {
         // Whether a process is still needed is for its owner to say: it may be a rank of another run.
+        Some(process) if host.is_windows() == Ok(true) => format!("Get-Process -Id {}", process.pid),
         Some(process) => format!("ps -o pid,ppid,user,etime,args -p {}", process.pid),
         None => "nvidia-smi".to_owned(),
     });
     let fitting = need.and_then(|_| memory_estimate::fitting_batch(intent, memory.free));
-    fitting.into_iter().fold(finding, |finding, batch| finding.options(&[format!("--batch {batch}")]))
+    let finding =
+        fitting.into_iter().fold(finding, |finding, batch| finding.options(&[format!("--batch {batch}")]));
+    if host.job().is_some() { in_job(host, finding, &processes) } else { finding }
 }

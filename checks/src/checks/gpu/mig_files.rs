@@ -50,9 +50,12 @@ pub(super) fn without_instance(host: &Host, gpu: &Gpu, who: &str) -> Finding {
             .command("resources: { limits: { nvidia.com/mig-<size>: 1 } }");
     }
     finding
-        .remedy("disable MIG, or create an instance")
+        .remedy(format!(
+            "turn MIG off, which a program that uses the card delays until it ends; or keep MIG and create an instance of the whole card \
+             in place of that (`sudo nvidia-smi mig -i {} -cgi 0 -C`)",
+            gpu.index
+        ))
         .command(format!("sudo nvidia-smi -i {} -mig 0", gpu.index))
-        .command(format!("sudo nvidia-smi mig -i {} -cgi 0 -C", gpu.index))
 }
 
 /// Whether this machine or container should have an instance. A pod may see the driver's list of all instances, although

@@ -12,6 +12,7 @@ mod fabric;
 mod forbidden;
 mod hang_advice;
 mod heat;
+mod held_slow;
 mod kernel_module;
 mod lockdown;
 mod lost;
@@ -26,6 +27,7 @@ mod mig_files;
 mod mining;
 mod mixed;
 mod module_loading;
+pub(in crate::checks) mod module_of_host;
 mod mps;
 mod no_card;
 mod nvlink;
@@ -71,6 +73,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &memory_encryption::CHECK,
     &virtual_gpu::CHECK,
     &throttling::CHECK,
+    &held_slow::CHECK,
     &mining::CHECK,
     &dynamic_boost::CHECK,
     &pcie_link::CHECK,

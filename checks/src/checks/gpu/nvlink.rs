@@ -28,8 +28,8 @@ const BRIDGED: [&str; 10] = [
     "TITAN RTX",
     "A40",
 ];
-/// Cards on boards, of which all have the same number of links.
-const ON_BOARDS: [&str; 6] = ["A100-SXM", "A800-SXM", "HBM3", "H200", "B200", "B300"];
+/// Modules that some boards connect in a ring or a mesh of unequal sides. On later boards all have the same number of links.
+const UNEQUAL: [&str; 2] = ["P100", "V100"];
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     if !super::is_native_linux(host) {
@@ -89,7 +89,11 @@ fn seated(links: &[(&Gpu, Links)]) -> Option<Finding> {
 
 /// A card with fewer active links than another of its kind.
 fn on_board(links: &[(&Gpu, Links)]) -> Option<Finding> {
-    let links: Vec<_> = links.iter().filter(|(gpu, _)| is_of(gpu, &ON_BOARDS)).collect();
+    let is_equal = |gpu: &Gpu| {
+        let name = gpu.name().unwrap_or_default();
+        gpu.is_module() && !super::is_of_grace(&name) && !UNEQUAL.iter().any(|kind| name.contains(kind))
+    };
+    let links: Vec<_> = links.iter().filter(|(gpu, _)| is_equal(gpu)).collect();
     let most = links.iter().map(|(_, links)| links.active).max()?;
     let (gpu, least) = links.iter().min_by_key(|(_, links)| links.active)?;
     // All of them may be off on purpose.

@@ -1,7 +1,7 @@
 //! Whether the driver ended work of a training because it blocked a screen: a card that draws one limits how long a kernel
 //! may run, and one without a screen does not.
 
-use crate::facts::{Family, Gpu, Host, Xid};
+use crate::facts::{Gpu, Host, Xid};
 use crate::finding::Finding;
 use crate::status::Status;
 
@@ -37,7 +37,7 @@ pub(super) fn find<'a>(host: &Host, gpu: &Gpu, mut xids: impl Iterator<Item = &'
              makes each step \
              shorter; take back any overclocking of the card",
         );
-    let has_systemd = !matches!(host.family(), Some(Family::Alpine | Family::Void));
+    let has_systemd = host.has_systemd();
     Some(match host.is_own_machine() && has_systemd {
         true => finding.command("sudo systemctl isolate multi-user.target"),
         false => finding,

@@ -73,7 +73,7 @@ pub(super) fn finding(host: &Host, line: &str) -> Finding {
                 false => finding,
             };
             // NVIDIA brings the services that save and restore the cards' memory for systemd only.
-            if matches!(host.family(), Some(Family::Alpine | Family::Void)) {
+            if !host.has_systemd() {
                 return finding;
             }
             let package = package(host).filter(|_| matches!(saver, Saver::MissingServices));

@@ -2,7 +2,7 @@
 //! Counters of past events are ignored.
 
 use crate::checks::{Answer, Check};
-use crate::facts::{Family, Gpu, Host};
+use crate::facts::{Gpu, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::power_limit::SPARING;
@@ -79,7 +79,7 @@ fn of_laptop(host: &Host, finding: Finding) -> Finding {
     let finding = finding
         .because("a laptop's firmware, its charger and its power profile decide how much power the card may use")
         .remedy("plug in the laptop's own charger (not a weaker one for USB-C), and choose the power profile for performance");
-    let has_systemd = !matches!(host.family(), Some(Family::Alpine | Family::Void));
+    let has_systemd = host.has_systemd();
     match is_plugged_in && has_systemd && service().is_some_and(|state| state.text().trim() == "active") {
         true => finding
             .remedy(

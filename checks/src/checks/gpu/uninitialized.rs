@@ -32,7 +32,7 @@ enum Cause {
 }
 
 /// The texts of the log by which each cause is known.
-const SIGNS: [(&str, Cause); 9] = [
+const SIGNS: [(&str, Cause); 10] = [
     ("does not have the necessary power cables connected", Cause::PowerCables),
     ("unexpected WPR2 already up", Cause::NotReset),
     ("failed to wait for GFW_BOOT", Cause::OwnFirmware),
@@ -42,6 +42,7 @@ const SIGNS: [(&str, Cause); 9] = [
     (OTHER_FIRMWARE, Cause::OtherFirmware),
     ("Cannot initialize GSP firmware RM", Cause::Gsp),
     ("Failed to copy vbios to system memory", Cause::NoRom),
+    ("did not find valid ROM signature", Cause::NoRom),
 ];
 
 /// `_kgspFwContainerVerifyVersion: GSP firmware image version mismatch: got version 595.71.05, expected version 595.58.03`
@@ -110,7 +111,9 @@ pub(super) fn explained(host: &Host, finding: Finding, known: Option<&str>) -> O
             .because("the virtual machine cannot read the card's ROM (VBIOS), which the host's firmware used for its own screen")
             .remedy(
                 "give the card's ROM to the virtual machine on its host (libvirt: `<rom file='/usr/share/vgabios/card.rom'/>`, \
-                 Proxmox: `romfile=`), or let the host start with another card as its first screen",
+                 Proxmox: `romfile=`; it must not be switched off there, as `rombar=0` does), or let the host start with another card \
+                 as its first screen; if it fails at some starts only, stop the virtual machine and start it again with the card \
+                 attached from the beginning",
             ),
     })
 }
@@ -148,7 +151,7 @@ fn of_other_version(host: &Host, finding: Finding, versions: Option<(String, Str
     ));
     let finding = upgrade::packages(host).into_iter().fold(finding, Finding::command);
     let finding = match host.exists(&format!("/usr/src/nvidia-{firmware}")) {
-        Ok(true) => finding
+        Ok(true) if !host.is_transactional() => finding
             .command(format!("sudo dkms remove nvidia/{module} --all"))
             .command(format!("sudo dkms install nvidia/{firmware} --force")),
         _ => finding,
@@ -167,7 +170,7 @@ fn no_memory(host: &Host, finding: Finding) -> Finding {
             "close programs that use much memory, have the kernel compact what is free, and keep the card started with \
              nvidia-persistenced; if that is not enough, restart the machine",
         );
-    let has_systemd = !matches!(host.family(), Some(Family::Alpine | Family::Void));
+    let has_systemd = host.has_systemd();
     match host.is_own_machine() && has_systemd {
         true => finding
             .command("echo 3 | sudo tee /proc/sys/vm/drop_caches")

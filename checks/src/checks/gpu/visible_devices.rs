@@ -36,6 +36,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         // Some values are invalid whatever GPUs there are.
         Err(why) => return unreadable(host, intent, &value).map(|finding| vec![finding]).ok_or(why),
     };
+    // The check of the driver says why it has none: there is nothing to hide, and every number would be invalid.
+    if gpus.is_empty() {
+        return Ok(Vec::new());
+    }
     if hides_all(&value) {
         let all = if gpus.len() == 1 { "the GPU".to_owned() } else { format!("all {} GPUs", gpus.len()) };
         let title = format!("CUDA_VISIBLE_DEVICES=\"{value}\" hides {all}");

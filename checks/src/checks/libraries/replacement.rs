@@ -39,14 +39,11 @@ pub(super) fn newer_driver(host: &Host) -> (&'static str, Vec<String>) {
         let commands = ["sudo rpm-ostree upgrade", "sudo reboot"].map(ToOwned::to_owned).to_vec();
         return ("update the system, whose image brings the NVIDIA driver, and restart", commands);
     }
-    if let Some(advice) = install_driver::advice(host) {
-        return (advice, Vec::new());
-    }
-    let mut commands = install_driver::install(host);
+    let mut commands = install_driver::install_newest(host);
     if !commands.is_empty() {
         commands.push("sudo reboot".to_owned());
     }
-    ("update the NVIDIA driver and restart", commands)
+    (install_driver::advice_newest(host).unwrap_or("update the NVIDIA driver and restart"), commands)
 }
 
 /// The build for the driver and the run's GPUs, if they are known and one supports them.

@@ -30,7 +30,12 @@ pub(super) static CHECK: Check = Check {
 fn run(host: &Host, intent: &Intent) -> Answer {
     let memory = host.memory()?;
     let need = intent.run.then(|| memory_estimate::in_memory(intent, intent.workers.unwrap_or(8)));
-    let limit = host.cgroup_memory_limit().ok().flatten().filter(|limit| limit.bytes < memory.total);
+    let limit = host.cgroup_memory_limit().ok().flatten();
+    // Above another amount, which can be smaller, programs get slower and slower.
+    let high =
+        host.cgroup_memory_high().filter(|high| limit.as_ref().is_none_or(|limit| high.bytes < limit.bytes));
+    let is_slowing = high.is_some();
+    let limit = high.or(limit).filter(|limit| limit.bytes < memory.total);
     // Another check covers how much memory WSL has.
     let given = host.is_wsl2().unwrap_or(false) && limit.is_none() && memory.total < COMFORTABLE;
     let left = |limit: &MemoryLimit| limit.bytes.saturating_sub(limit.used);
@@ -61,6 +66,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             format::memory(memory.total)
         );
         let finding = Finding::new("memory.limited", title).status(status).seen(limit.file.clone());
+        let finding = if is_slowing { slowing(host, finding, limit) } else { finding };
         let finding = match host.cgroup_kills(limit) {
             0 => finding,
             kills => finding.seen(format!(
@@ -102,6 +108,18 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         findings.push(Finding::ok("memory.available", title).seen(swap));
     }
     Ok(findings)
+}
+
+/// The kernel ends no program at this limit.
+fn slowing(host: &Host, finding: Finding, limit: &MemoryLimit) -> Finding {
+    let finding = finding.because(
+        "above this amount (memory.high) the kernel slows all programs of the group down while it takes memory back from them, until \
+         a run seems to stand still",
+    );
+    match host.cgroup_slowed(limit) {
+        0 => finding,
+        times => finding.seen(format!("it has done so {} here", format::count(times as usize, "time"))),
+    }
 }
 
 /// Less than needed is a warning, because the need is an estimate; less than half is an error.

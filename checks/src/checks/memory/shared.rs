@@ -10,7 +10,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::nccl_files;
 use crate::remedies::fit::is_without_rights;
-use crate::remedies::rented;
+use crate::remedies::{lxc, rented};
 use crate::status::Status;
 
 const PLACE: &str = "/dev/shm";
@@ -104,6 +104,18 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         rented::more_shared_memory(rental, finding)
     } else if is_pod(host) || is_container(host) {
         with_mount(host, finding)
+    } else if host.place() == Place::Lxc {
+        // It is a mount of the container, not the one of the host.
+        let finding = finding
+            .remedy(
+                "make /dev/shm larger inside this container, as its root; so that it stays, add the line to /etc/fstab in it. If the \
+                 container may not do that, mount it from the host, in the container's settings (Proxmox: \
+                 /etc/pve/lxc/<number>.conf with `:` in place of `=`): `lxc.mount.entry = tmpfs dev/shm tmpfs \
+                 rw,nosuid,nodev,size=1g,create=dir`, and restart the container",
+            )
+            .command(format!("sudo mount -o remount,size=1g {PLACE}"))
+            .command(format!("echo 'tmpfs {PLACE} tmpfs rw,nosuid,nodev,size=1g 0 0' | sudo tee -a /etc/fstab"));
+        lxc::inside(host, finding)
     } else {
         finding.command(format!("sudo mount -o remount,size=1g {PLACE}"))
     }])
@@ -164,6 +176,12 @@ fn closed(host: &Host, intent: &Intent) -> Option<Finding> {
             .command(format!("export {NCCL_SHM_DISABLE}=1")),
         // A container may not mount anything.
         _ if is_missing && (is_pod(host) || is_container(host)) => with_mount(host, finding),
+        Place::Lxc if is_missing => lxc::inside(
+            host,
+            finding
+                .command("sudo mkdir -p /dev/shm")
+                .command("sudo mount -t tmpfs -o mode=1777 shm /dev/shm"),
+        ),
         _ if is_missing => {
             finding.command("sudo mkdir -p /dev/shm && sudo mount -t tmpfs -o mode=1777 shm /dev/shm")
         }

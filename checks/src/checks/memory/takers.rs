@@ -23,6 +23,9 @@ pub(super) fn name(host: &Host, finding: Finding, total: u64) -> Finding {
         return huge_pages(host, finding, reserved, pages("HugePages_Total"), pages("HugePages_Free"));
     }
     if is_notable(in_files) {
+        if let Some(used) = in_tmp(host).filter(|&used| used > in_files / 2) {
+            return in_memory(finding, used);
+        }
         return finding
             .seen(format!("files in memory (/dev/shm, tmpfs) hold {}", format::memory(in_files)))
             .remedy(
@@ -42,6 +45,27 @@ pub(super) fn name(host: &Host, finding: Finding, total: u64) -> Finding {
             .command("sudo slabtop -o -s c");
     }
     finding
+}
+
+/// The bytes in /tmp, if that is a file system in memory, as on Debian 13, Fedora and Arch.
+fn in_tmp(host: &Host) -> Option<u64> {
+    let tmp = host
+        .file_system("/tmp")
+        .ok()
+        .filter(|tmp| tmp.kind.as_deref() == Some("tmpfs") && tmp.mount.as_deref() == Some("/tmp"))?;
+    Some(tmp.total?.saturating_sub(tmp.available?))
+}
+
+/// Interrupted installations leave folders of some gigabytes there.
+fn in_memory(finding: Finding, used: u64) -> Finding {
+    finding
+        .seen(format!("/tmp is in memory (tmpfs), and its files hold {}", format::memory(used)))
+        .remedy(
+            "delete what nobody needs from /tmp, such as pip-unpack-…, pip-install-… and build-temp-… of interrupted installations, and \
+             leave files of programs that still run; to have /tmp on the disk from the next restart on, run `sudo systemctl mask \
+             tmp.mount` (where /etc/fstab names /tmp, remove that line instead; NixOS: `boot.tmp.useTmpfs = false;`)",
+        )
+        .command("du -xsh /tmp/* | sort -h")
 }
 
 /// Reserved pages are no memory for ordinary programs, used or not.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crate::facts::Interface;
 
 /// Name prefixes of bridges, tunnels and container interfaces, which lead to no other machine.
-const VIRTUAL: [&str; 47] = [
+const VIRTUAL: [&str; 56] = [
     "docker",
     "br-",
     "veth",
@@ -56,6 +56,15 @@ const VIRTUAL: [&str; 47] = [
     "CloudflareWARP",
     "ham0",
     "uncloud",
+    "ppp",
+    "ipsec",
+    "vpn",
+    "fctvpn",
+    "pvpn",
+    "ipv6leak",
+    "wt0",
+    "Meta",
+    "Mihomo",
 ];
 
 /// Whether an interface can lead to other machines, by its name.
@@ -112,7 +121,9 @@ mod tests {
         for name in ["eno1.100", "br0", "vmbr0", "bond0", "ib0", "enP2p1s0", "wlp3s0"] {
             assert!(reaches(name, &["10.0.0.7/24", "fe80::1/64"]), "{name}");
         }
-        for name in ["lxdbr0", "cscotun0", "cilium_host", "ip6tnl0", "CloudflareWARP"] {
+        for name in
+            ["lxdbr0", "cscotun0", "cilium_host", "ip6tnl0", "CloudflareWARP", "ppp0", "wt0", "Mihomo"]
+        {
             assert!(!reaches(name, &["10.0.0.7/24"]), "{name}");
         }
         assert!(!reaches("enx0a1b2c3d4e5f", &["169.254.3.1/24", "fe80::1/64"]));

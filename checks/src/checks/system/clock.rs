@@ -59,9 +59,20 @@ fn finding(host: &Host, title: String) -> Result<Finding, Unknown> {
     // What is downloaded already needs no certificates.
     let status = if host.places()?.libtorch.is_none() { Status::Error } else { Status::Warning };
     let finding = Finding::new("system.clock", title).status(status);
+    if host.is_windows().unwrap_or(false) {
+        return Ok(finding
+            .remedy(
+                "set the date first, in Settings (Time & language) or with the first command, because Windows does not follow a time \
+                 server that differs by more than 15 hours; then let it follow one, in PowerShell as administrator",
+            )
+            .command("Set-Date '<year>-<month>-<day> <hour>:<minute>'")
+            .command("Start-Service w32time")
+            .command("w32tm /resync"));
+    }
     Ok(match host.family() {
-        Some(Family::Alpine | Family::Void) => finding.command("sudo ntpd -gq"),
-        _ if host.is_windows().unwrap_or(false) => finding.command("w32tm /resync"),
+        // The one of busybox knows other options.
+        Some(Family::Alpine) => finding.command("sudo ntpd -q -n -p pool.ntp.org"),
+        Some(Family::Void) => finding.command("sudo ntpd -gq"),
         _ => finding.command("sudo timedatectl set-ntp true"),
     })
 }

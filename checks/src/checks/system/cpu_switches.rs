@@ -2,7 +2,7 @@
 //! of sched_ext, which replaces the kernel's own, that lets tasks wait.
 
 use super::battery::is_discharging;
-use crate::facts::{Family, Host};
+use crate::facts::Host;
 use crate::finding::Finding;
 use crate::remedies::kernel_option::way;
 use crate::status::Status;
@@ -159,7 +159,7 @@ pub(super) fn scheduler(host: &Host) -> Option<Finding> {
             "switch it off, in CachyOS also in its scx-manager: the kernel's own scheduler takes over at once, without a restart; or \
              update scx-scheds",
         );
-    if matches!(host.family(), Some(Family::Alpine | Family::Void)) {
+    if !host.has_systemd() {
         return Some(finding);
     }
     let services = if services.is_empty() { vec!["scx_loader", "scx"] } else { services };

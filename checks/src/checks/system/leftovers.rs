@@ -39,9 +39,12 @@ fn run(host: &Host, _: &Intent) -> Answer {
         let others = first.uid.is_some() && first.uid != uid;
         let finding = Finding::new("system.left-ranks", title);
         let finding = if others {
-            finding
-                .remedy("ask the owner of these processes to stop them")
-                .command(format!("ps -o pid,user,etime,args -p {}", pids.join(",")))
+            let finding = finding.command(format!("ps -o pid,user,etime,args -p {}", pids.join(",")));
+            // They are of a job that has ended, and whoever had it may not be on this node any more.
+            match host.job() {
+                Some(_) => restart(host, finding),
+                None => finding.remedy("ask the owner of these processes to stop them"),
+            }
         } else {
             finding.command(format!("kill {}", pids.join(" ")))
         };

@@ -44,12 +44,26 @@ fn run(host: &Host, _: &Intent) -> Answer {
                 "train on another machine (64-bit x86 with Linux); on this Jetson, PyTorch runs in the build that \
                  NVIDIA makes for its JetPack release",
             )
+        } else if arch == "aarch64" && is_of_nvidia(host) {
+            finding.remedy(
+                "train on another machine (64-bit x86 with Linux); on this one PyTorch runs in a virtual environment, if the build \
+                 with CUDA is installed (`pip install torch torchvision --index-url https://download.pytorch.org/whl/cu130`; PyPI's \
+                 may be one for the CPU only, for which torch.version.cuda is None)",
+            )
         } else {
             finding
         }
     };
     let kernel = host.kernel_release().map(|kernel| format!("kernel {kernel}"));
     Ok(vec![kernel.into_iter().fold(finding, Finding::seen)])
+}
+
+/// An ARM machine with a GPU of NVIDIA: DGX Spark (GB10), GH200, GB200.
+fn is_of_nvidia(host: &Host) -> bool {
+    host.exists("/etc/dgx-release") == Ok(true)
+        || host
+            .folder("/proc/driver/nvidia/gpus")
+            .is_ok_and(|cards| cards.is_some_and(|cards| !cards.is_empty()))
 }
 
 /// The name of the distribution, as it reports it.

@@ -4,7 +4,7 @@
 
 use super::logind;
 use crate::checks::{Answer, Check};
-use crate::facts::{Family, Host, Place};
+use crate::facts::{Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::keep_awake;
@@ -69,8 +69,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     };
     let is_serious = setting.is_some() && intent.run || intent.resume.is_some();
     let finding = if is_serious { finding } else { finding.status(Status::Info) };
-    let has_systemd = host.exists("/run/systemd/system") != Ok(false)
-        && !matches!(host.family(), Some(Family::Alpine | Family::Void));
+    let has_systemd = host.exists("/run/systemd/system") != Ok(false) && host.has_systemd();
     if has_systemd && is_remote(host) {
         return Ok(vec![from_afar(host, finding)]);
     }

@@ -5,7 +5,7 @@ use super::raise_limit::{Limit, raise};
 use yolo_base::format;
 
 use crate::checks::cores;
-use crate::facts::{Family, Host, Place, TaskLimit};
+use crate::facts::{Host, Place, TaskLimit};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
@@ -112,7 +112,7 @@ fn raise_group(host: &Host, finding: Finding, limit: &TaskLimit, need: &Need) ->
 
 /// systemd limits services and logins; other systems have no such limit unless somebody set one.
 fn of_systemd(host: &Host, finding: Finding, limit: &TaskLimit, need: &Need) -> Finding {
-    if matches!(host.family(), Some(Family::Alpine | Family::Void)) {
+    if !host.has_systemd() {
         return finding.remedy(format!("raise the limit in {}", limit.file));
     }
     let unit =

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::checks::{Answer, Check};
+use super::wsl_conf;
+use crate::checks::{Answer, Check, one_drive};
 use crate::facts::view::data_set::Described;
 use crate::facts::{FileSystem, Host};
 use crate::finding::Finding;
@@ -75,12 +76,22 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         for (what, path, _) in &slow[1..] {
             finding = finding.seen(format!("{what} too: {path}"));
         }
+        let is_in_cloud = Some(path) == data.as_ref() && one_drive::holds(path);
+        if is_in_cloud {
+            finding = finding.because(one_drive::CAUSE);
+        }
         findings.push(match Some(path) == data.as_ref() {
             // The files of a container are lost with it.
             _ if host.is_container() => finding.remedy(
                 "copy it to a volume of Docker or to the Linux files of a WSL distribution, and mount that into the \
                  container instead",
             ),
+            true if is_in_cloud => finding
+                .remedy(format!(
+                    "{}; then let yolo copy it to the Linux file system once, with --data-to-linux",
+                    one_drive::KEEP
+                ))
+                .command(format!("yolo train --data {} --data-to-linux", quote(yaml.as_deref().unwrap_or(path)))),
             true => finding
                 .remedy(
                     "let yolo copy it to the Linux file system once: --data-to-linux checks what it has copied, continues \
@@ -138,23 +149,11 @@ fn permissions(host: &Host, system: &FileSystem, path: &str) -> Option<Finding> 
     }
     let title = format!("the drive of {path} does not store Linux permissions: chmod has no effect there");
     let finding = Finding::new("wsl.drive-permissions", title);
-    let conf = host.text("/etc/wsl.conf").ok().flatten().unwrap_or_default();
-    let has_section = conf.lines().any(|line| line.trim().eq_ignore_ascii_case("[automount]"));
-    let options =
-        host.wsl_conf().ok().and_then(|conf| conf.value("automount", "options").map(ToOwned::to_owned));
-    let finding = match options {
-        Some(options) => finding
-            .remedy(format!(
-                "add metadata to the options under [automount] in /etc/wsl.conf: options=\"{},metadata\"",
-                options.trim_matches('"')
-            ))
-            .command("sudo nano /etc/wsl.conf"),
-        // A second section of the same name would be ignored.
-        None if has_section => {
-            finding.command("sudo sed -i '/^\\s*\\[automount\\]/Ia options=\"metadata\"' /etc/wsl.conf")
-        }
-        None => finding.command("printf '[automount]\\noptions=\"metadata\"\\n' | sudo tee -a /etc/wsl.conf"),
-    };
+    let conf = host.wsl_conf().ok();
+    let options = conf.as_ref().and_then(|conf| conf.value("automount", "options"));
+    let options = options.map(|set| set.trim().trim_matches('"')).filter(|set| !set.is_empty());
+    let options = options.map_or_else(|| "metadata".to_owned(), |set| format!("{set},metadata"));
+    let finding = finding.command(wsl_conf::set(host, "automount", "options", &format!("\"{options}\"")));
     Some(finding.command(super::SHUTDOWN))
 }
 

@@ -1,6 +1,7 @@
 //! Whether WSL runs as the user of the distribution. A distribution that was imported has forgotten who that is, and a name
 //! in /etc/wsl.conf may be nobody's; WSL then starts as root.
 
+use super::wsl_conf;
 use crate::checks::{Answer, Check};
 use crate::facts::{Family, Host};
 use crate::finding::Finding;
@@ -15,7 +16,7 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-const CONF: &str = "/etc/wsl.conf";
+const CONF: &str = wsl_conf::PATH;
 /// A file of that name is ignored.
 const MISNAMED: &str = "/etc/wsl.config";
 /// Folders in /home that are no user's.
@@ -81,7 +82,7 @@ fn nobody(host: &Host, name: &str, is_root: bool) -> Option<Finding> {
                      terminal; create {name} only if you want another user",
                     users.join(", ")
                 ))
-                .command(format!("sudo sed -i 's/^default *=.*/default={user}/' {CONF}"))
+                .command(wsl_conf::set(host, "user", "default", user))
         }
     };
     Some(finding.command(terminate(host)))
@@ -118,7 +119,7 @@ fn number(host: &Host) -> Option<Finding> {
                 "name the user of this distribution{} under [user] in {CONF}, then end the distribution in a Windows terminal",
                 if users.is_empty() { " (`ls /home` shows it)".to_owned() } else { format!(" ({})", users.join(", ")) }
             ))
-            .command(set_default(host, user))
+            .command(wsl_conf::set(host, "user", "default", user))
             .command(terminate(host)),
     )
 }
@@ -165,17 +166,7 @@ fn forgotten(host: &Host) -> Option<Finding> {
     } else {
         finding
     };
-    Some(finding.command(set_default(host, name)).command(terminate(host)))
-}
-
-/// The command that names the default user in /etc/wsl.conf.
-fn set_default(host: &Host, name: &str) -> String {
-    let text = host.text(CONF).ok().flatten().unwrap_or_default();
-    if text.lines().any(|line| line.starts_with("[user]")) {
-        format!("sudo sed -i 's/^\\[user\\]/[user]\\ndefault={name}/' {CONF}")
-    } else {
-        format!("printf '[user]\\ndefault={name}\\n' | sudo tee -a {CONF}")
-    }
+    Some(finding.command(wsl_conf::set(host, "user", "default", name)).command(terminate(host)))
 }
 
 fn terminate(host: &Host) -> String {

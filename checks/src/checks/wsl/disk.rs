@@ -63,6 +63,18 @@ fn on_windows(host: &Host) -> Option<Finding> {
     )
 }
 
+/// Whether new disks are sparse, or WSL says so when it is asked to enlarge this one (microsoft/WSL#12821).
+fn is_sparse(host: &Host) -> bool {
+    let is_set = host.wslconfig().is_ok_and(|config| {
+        config.value("sparseVhd").is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
+    });
+    let says_so = |text: &String| {
+        let text = text.to_ascii_lowercase();
+        text.contains("0xc03a001a") || text.contains("sparse file")
+    };
+    is_set || host.recorded_texts("--resize").iter().any(says_so)
+}
+
 fn run(host: &Host, _: &Intent) -> Answer {
     if host.is_windows()? {
         return Ok(on_windows(host).into_iter().collect());
@@ -102,12 +114,19 @@ fn run(host: &Host, _: &Intent) -> Answer {
         let name = host.env("WSL_DISTRO_NAME").ok().flatten().unwrap_or_else(|| "<distribution>".to_owned());
         let gigabytes = (total + free / 2) >> 30;
         let status = if inside < FULL { Status::Error } else { Status::Warning };
-        return Ok(vec![
-            Finding::new("wsl.disk-limit", title)
-                .status(status)
-                .command(super::SHUTDOWN)
-                .command(format!("wsl.exe --manage {name} --resize {gigabytes}GB")),
-        ]);
+        let finding = Finding::new("wsl.disk-limit", title).status(status).command(super::SHUTDOWN);
+        let finding = if is_sparse(host) {
+            finding
+                .seen("the disk is sparse by .wslconfig or by what WSL said, and WSL enlarges none of those")
+                .remedy(
+                    "in a Windows terminal, shut WSL down, make the disk an ordinary file (its drive needs as much free space as the file \
+                     is large), and enlarge it",
+                )
+                .command(format!("wsl.exe --manage {name} --set-sparse false"))
+        } else {
+            finding
+        };
+        return Ok(vec![finding.command(format!("wsl.exe --manage {name} --resize {gigabytes}GB"))]);
     }
     Ok(Vec::new())
 }

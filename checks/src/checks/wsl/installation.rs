@@ -3,7 +3,7 @@
 //! codes and table layout are parsed instead.
 
 use super::start::{self, Said};
-use super::{nested, policy, services};
+use super::{nested, policy, services, virtualization};
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -118,6 +118,11 @@ fn run(host: &Host, _: &Intent) -> Answer {
     {
         return Ok(vec![finding]);
     }
+    if distributions.is_empty()
+        && let Some(line) = start::no_program(host, &status, &list)
+    {
+        return Ok(vec![start::without_program(host, line)]);
+    }
     let status = exe_output::status(&status);
     if let Some(finding) =
         of_distributions(&distributions, status.default_distribution.as_deref(), !list.trim().is_empty())
@@ -194,9 +199,16 @@ fn not_installed(title: &str) -> Finding {
 
 fn trouble(host: &Host, answer: &str) -> Option<Finding> {
     let trouble = exe_output::trouble(answer)?;
+    if trouble == Trouble::VirtualizationOff
+        && let Some(finding) = virtualization::known(host, answer)
+    {
+        return Some(finding);
+    }
     let (id, commands): (_, &[&str]) = match trouble {
         // This message of WSL has one code for both causes, of which the feature is repaired faster.
-        Trouble::VirtualizationOff if !answer.contains("0x80370102") => return Some(off(answer)),
+        Trouble::VirtualizationOff if !answer.contains("0x80370102") => {
+            return Some(virtualization::off(answer));
+        }
         Trouble::VirtualizationOff => (
             "wsl.virtualization-off",
             &[
@@ -245,23 +257,6 @@ fn unknown_failure(code: &str) -> Finding {
              https://github.com/microsoft/WSL/releases as administrator, which repairs WSL and keeps distributions",
         )
         .command("shutdown /r /t 0")
-}
-
-/// Windows' Virtual Machine Platform, or virtualization in the firmware.
-fn off(answer: &str) -> Finding {
-    let title =
-        "WSL 2 cannot run: Windows' Virtual Machine Platform is off, or virtualization in the PC's firmware";
-    let finding = Finding::new("wsl.virtualization-off", title)
-        .remedy(
-            "turn the Virtual Machine Platform on in a Windows terminal as administrator, and restart Windows; if WSL \
-             says the same again, enable virtualization (Intel VT-x or AMD SVM) in the firmware",
-        )
-        .command("wsl.exe --install --no-distribution")
-        .command("shutdown /r /t 0");
-    match exe_output::code(answer) {
-        Some(code) => finding.seen(format!("wsl.exe reports {code}")),
-        None => finding,
-    }
 }
 
 fn of_distributions(all: &[Distribution], default: Option<&str>, answered: bool) -> Option<Finding> {

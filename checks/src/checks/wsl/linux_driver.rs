@@ -73,6 +73,13 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     for package in &packages {
         finding = finding.seen(format!("package {package}"));
     }
+    let is_of_apt = host.distribution().ok().and_then(|distribution| distribution.packages());
+    if is_of_apt.is_some_and(|packages| packages != Packages::Apt) {
+        finding = finding.remedy(
+            "remove its packages, then shut WSL down; CUDA's toolkit for compiling has to be one without a driver (NVIDIA's \
+             repository for WSL is for Ubuntu and Debian)",
+        );
+    }
     Ok(vec![finding.command(removal(host, &packages)).command("sudo ldconfig").command(super::SHUTDOWN)])
 }
 

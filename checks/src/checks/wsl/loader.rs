@@ -6,7 +6,7 @@ use yolo_base::env::LD_LIBRARY_PATH;
 
 use crate::change::Change;
 use crate::checks::{Answer, Check};
-use crate::facts::Host;
+use crate::facts::{Family, Host};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::status::Status;
@@ -45,6 +45,16 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 fn missing(host: &Host) -> Finding {
     let title = format!("the loader does not find libcuda.so.1, which is in {}", super::LIBRARIES);
     let finding = Finding::new("wsl.loader-missing", title);
+    if host.family() == Some(Family::NixOs) {
+        return finding
+            .because("NixOS has no cache of the loader, and takes the driver's libraries from /run/opengl-driver/lib")
+            .remedy(
+                "set `wsl.useWindowsDriver = true;` (an option of NixOS-WSL) in configuration.nix and apply it, which puts the \
+                 libraries there; programs that are not built for NixOS, such as libtorch, find them by the variable",
+            )
+            .command("sudo nixos-rebuild switch")
+            .command("export LD_LIBRARY_PATH=/run/opengl-driver/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}");
+    }
     let write = format!("echo {} | sudo tee {LOADER_FILE}", super::LIBRARIES);
     let finding = match host.text(LOADER_FILE) {
         Ok(None) => finding.seen(format!("{LOADER_FILE} does not exist")).command(write),
@@ -90,7 +100,7 @@ fn without_plain_name(host: &Host) -> Option<Finding> {
     let value = format!("{}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}", super::LIBRARIES);
     Some(
         finding
-            .command(format!("export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH", super::LIBRARIES))
+            .command(format!("export LD_LIBRARY_PATH={value}"))
             .change(Change::Variable { name: LD_LIBRARY_PATH.to_owned(), value: Some(value) }),
     )
 }

@@ -35,6 +35,8 @@ mod several_gpus;
 mod several_machines;
 mod start;
 mod version;
+mod virtualization;
+mod wsl_conf;
 
 use super::Check;
 pub(super) use installation::failure;

@@ -1,10 +1,11 @@
-//! Whether a VPN of Windows passes on smaller packets than WSL sends: names are resolved and small answers arrive, and then
-//! downloads hang, usually while TLS is set up.
+//! Whether a VPN passes on smaller packets than are sent into it: names are resolved and small answers arrive, and then
+//! downloads hang, usually while TLS is set up. The VPN may be one of Windows, or one in WSL.
 
 use crate::checks::{Answer, Check};
 use crate::facts::Host;
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
     question: "Does the network of Windows take packets of WSL's size?",
@@ -20,8 +21,19 @@ const OF_VPN: std::ops::Range<u32> = 1200..1500;
 /// Bytes that a network in use has received.
 const USED: u64 = 1 << 20;
 
-fn run(host: &Host, _: &Intent) -> Answer {
-    if !super::is_wsl_itself(host)? || host.wsl_network().is_ok_and(|mode| mode != "nat") {
+/// The bytes that a VPN adds to each packet: 60 with IPv4, 80 with IPv6.
+const ADDED: u32 = 60;
+/// Interfaces of VPNs that may run in WSL: Tailscale, WireGuard.
+const TUNNELS: [&str; 2] = ["tailscale", "wg"];
+
+fn run(host: &Host, intent: &Intent) -> Answer {
+    if !super::is_wsl_itself(host)? {
+        return Ok(Vec::new());
+    }
+    if let Some(finding) = nested(host, intent) {
+        return Ok(vec![finding]);
+    }
+    if host.wsl_network().is_ok_and(|mode| mode != "nat") {
         return Ok(Vec::new());
     }
     // A live PC is not asked: most VPNs tell WSL to send smaller packets, and nothing points to one that does not.
@@ -29,9 +41,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let Some((mtu, name)) = said.iter().flat_map(|text| text.lines()).find_map(vpn) else {
         return Ok(Vec::new());
     };
-    let own =
-        host.text(&format!("/sys/class/net/{INTERFACE}/mtu"))?.and_then(|text| text.trim().parse().ok());
-    let Some(own) = own.filter(|own: &u32| *own > mtu) else { return Ok(Vec::new()) };
+    let Some(own) = mtu_of(host, INTERFACE).filter(|own| *own > mtu) else { return Ok(Vec::new()) };
     let title = format!("WSL sends packets of {own} bytes, but Windows' interface {name} takes {mtu}");
     let command = format!("ip link set dev {INTERFACE} mtu {mtu}");
     let finding = Finding::new("wsl.mtu", title).remedy(format!(
@@ -39,6 +49,47 @@ fn run(host: &Host, _: &Intent) -> Answer {
          [boot] in /etc/wsl.conf, or networkingMode=mirrored under [wsl2] in .wslconfig (Windows 11 22H2 or later)"
     ));
     Ok(vec![finding.command(format!("sudo {command}"))])
+}
+
+/// The largest packet of an interface.
+fn mtu_of(host: &Host, interface: &str) -> Option<u32> {
+    host.text(&format!("/sys/class/net/{interface}/mtu")).ok()??.trim().parse().ok()
+}
+
+/// A VPN inside WSL whose packets do not fit into those of the interface that carries them. A VPN of Windows makes that
+/// one small, so that both add their headers (tailscale/tailscale#4833).
+fn nested(host: &Host, intent: &Intent) -> Option<Finding> {
+    let interfaces = host.interfaces().ok()?;
+    let is_tunnel = |name: &str| TUNNELS.iter().any(|start| name.starts_with(start));
+    let tunnel = interfaces.iter().map(|one| one.name.as_str()).find(|name| is_tunnel(name))?;
+    let routes = host.text("/proc/net/route").ok()??;
+    let outer = routes.lines().find_map(default_route).filter(|name| !is_tunnel(name))?;
+    let (inner, room) = (mtu_of(host, tunnel)?, mtu_of(host, outer)?);
+    if inner.saturating_add(ADDED) <= room {
+        return None;
+    }
+    let title = format!(
+        "the VPN {tunnel} sends packets of {inner} bytes through {outer}, which takes {room} with the VPN's headers"
+    );
+    let command = format!("ip link set dev {outer} mtu 1500");
+    let finding = Finding::new("wsl.mtu", title)
+        .because(
+            "a VPN runs in WSL, and one in Windows made WSL's own interface small; names and ping work, and larger packets (TLS, SSH, \
+             the ranks of other machines) are lost",
+        )
+        .remedy(format!(
+            "best use the VPN in Windows only, and stop the one in WSL; to keep it, make WSL's interface larger, for good with \
+             `command={command}` under [boot] in /etc/wsl.conf"
+        ))
+        .command(format!("sudo {command}"));
+    Some(if intent.has_several_nodes() { finding.status(Status::Warning) } else { finding })
+}
+
+/// The interface of a line of /proc/net/route that leads to all other networks.
+fn default_route(line: &str) -> Option<&str> {
+    let mut words = line.split_whitespace();
+    let name = words.next()?;
+    (words.next()? == "00000000").then_some(name)
 }
 
 /// An interface that takes small packets and is in use: `  1350   1   48273641   5827364  Ethernet 4`.
@@ -59,7 +110,7 @@ fn vpn(line: &str) -> Option<(u32, String)> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::vpn;
+    use super::{default_route, vpn};
 
     #[test]
     fn only_networks_in_use_count() {
@@ -78,10 +129,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_way_out_is_found() {
+        assert_eq!(default_route("eth0\t00000000\t01001DAC\t0003"), Some("eth0"));
+        assert_eq!(default_route("eth0\t00001DAC\t00000000\t0001"), None);
+    }
+
     proptest! {
         #[test]
         fn any_line_is_read(line in "[ 0-9A-Za-z]{0,60}") {
-            let _ = vpn(&line);
+            let _ = (vpn(&line), default_route(&line));
         }
     }
 }

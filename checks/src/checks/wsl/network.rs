@@ -288,12 +288,7 @@ fn ipv6(host: &Host) -> Option<Finding> {
     let title = format!("IPv6 is disabled in the Windows registry (DisabledComponents is {value})");
     Some(Finding::new("wsl.ipv6-disabled", title).status(Status::Warning))
 }
-/// The setting with which WSL writes no resolv.conf. A second section of the same name would be ignored.
+/// The setting with which WSL writes no resolv.conf.
 fn without_resolv_conf(host: &Host) -> String {
-    let text = host.text("/etc/wsl.conf").ok().flatten().unwrap_or_default();
-    if text.lines().any(|line| line.trim() == "[network]") {
-        "sudo sed -i 's/^\\[network\\]/[network]\\ngenerateResolvConf=false/' /etc/wsl.conf".to_owned()
-    } else {
-        "printf '[network]\\ngenerateResolvConf=false\\n' | sudo tee -a /etc/wsl.conf".to_owned()
-    }
+    super::wsl_conf::set(host, "network", "generateResolvConf", "false")
 }

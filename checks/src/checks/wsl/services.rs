@@ -26,8 +26,8 @@ const DNS_CLIENT: &str = "Dnscache";
 /// The finding, if WSL says that a service is disabled, or that one does not run that it needs for its network.
 pub(super) fn disabled(host: &Host, answers: &[&str]) -> Option<Finding> {
     let says_disabled = |answer: &str| exe_output::trouble(answer) == Some(Trouble::ServiceDisabled);
-    let start = |name: &str| host.registry(&format!(r"{SERVICES}\{name}\Start")).ok().flatten();
-    let is_disabled = |name: &str| start(name).is_some_and(|start| start.trim() == DISABLED);
+    let start = |name: &str| start(host, name);
+    let is_disabled = |name: &str| is_disabled(host, name);
     let answer = answers.iter().find(|answer| {
         says_disabled(answer) || is_inactive(answer, OF_NETWORK.iter().any(|name| is_disabled(name)))
     })?;
@@ -84,6 +84,16 @@ pub(super) fn disabled(host: &Host, answers: &[&str]) -> Option<Finding> {
         () if status == Status::Warning => finding.command(super::SHUTDOWN),
         () => finding,
     })
+}
+
+/// How Windows starts a service or driver.
+fn start(host: &Host, name: &str) -> Option<String> {
+    host.registry(&format!(r"{SERVICES}\{name}\Start")).ok().flatten()
+}
+
+/// Whether Windows never starts this service or driver.
+pub(super) fn is_disabled(host: &Host, name: &str) -> bool {
+    start(host, name).is_some_and(|start| start.trim() == DISABLED)
 }
 
 /// Whether WSL starts with another network, if it starts all the same: `falling back to networkingMode VirtioProxy`.

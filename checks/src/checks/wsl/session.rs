@@ -1,6 +1,7 @@
 //! Whether WSL keeps running after the terminal closes, and whether services run. Training in tmux,
 //! screen or an SSH session has no Windows terminal that keeps WSL alive.
 
+use super::wsl_conf;
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Packages};
 use crate::finding::Finding;
@@ -193,15 +194,7 @@ fn without_systemd(host: &Host, first: &str) -> Finding {
         };
     }
     if !is_asked_for {
-        let text = host.text("/etc/wsl.conf").ok().flatten().unwrap_or_default();
-        // As `sed` finds it; a comment may name it too.
-        let has_section = text.lines().any(|line| line.starts_with("[boot]"));
-        let command = if has_section {
-            "sudo sed -i 's/^\\[boot\\]/[boot]\\nsystemd=true/' /etc/wsl.conf"
-        } else {
-            "printf '[boot]\\nsystemd=true\\n' | sudo tee -a /etc/wsl.conf"
-        };
-        return finding.command(command).command(super::SHUTDOWN);
+        return finding.command(wsl_conf::set(host, "boot", "systemd", "true")).command(super::SHUTDOWN);
     }
     let finding = finding.seen("/etc/wsl.conf: [boot] systemd=true");
     let changed = host.stat("/etc/wsl.conf").ok().flatten().and_then(|stat| stat.modified);

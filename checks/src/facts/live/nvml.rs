@@ -125,6 +125,7 @@ fn ask_device(device: &Device<'_>, index: u32, notes: &Notes) {
     put("temperature_slowdown", of(device.temperature_threshold(TemperatureThreshold::Slowdown)));
     put("power_limit", of(device.enforced_power_limit()));
     put("power_limit_default", of(device.power_management_limit_default()));
+    put("utilization", of(device.utilization_rates().map(|rates| rates.gpu)));
     put("performance_state", of(device.performance_state().map(|state| format!("{state:?}"))));
     put("pcie_width", of(device.current_pcie_link_width()));
     put("pcie_width_max", of(device.max_pcie_link_width()));

@@ -70,6 +70,29 @@ impl Host {
         }
     }
 
+    /// The smallest amount of memory above which the kernel slows the programs of a control group down, instead of ending
+    /// one; `None` if there is none. Only version 2 has it.
+    pub fn cgroup_memory_high(&self) -> Option<MemoryLimit> {
+        let high = |file: String| {
+            let bytes = self.text(&file).ok().flatten()?.trim().parse::<u64>().ok()?;
+            Some(MemoryLimit { used: self.cgroup_memory_used(&file), bytes, file })
+        };
+        let files = self.cgroup_files("memory", "memory.high", "memory.high");
+        files
+            .into_iter()
+            .filter_map(high)
+            .filter(|limit| limit.bytes < NO_LIMIT)
+            .min_by_key(|limit| limit.bytes)
+    }
+
+    /// How often the kernel has slowed programs of this group down because of [`Host::cgroup_memory_high`].
+    pub fn cgroup_slowed(&self, limit: &MemoryLimit) -> u64 {
+        let Some((folder, _)) = limit.file.rsplit_once('/') else { return 0 };
+        let events = self.text(&format!("{folder}/memory.events")).ok().flatten().unwrap_or_default();
+        let number = events.lines().find_map(|line| line.strip_prefix("high "));
+        number.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+    }
+
     /// What a group uses of its memory, without files that the kernel keeps only as long as nobody needs
     /// their memory. Shared memory is not among them: it stays until its files are deleted.
     fn cgroup_memory_used(&self, limit: &str) -> u64 {

@@ -24,6 +24,7 @@ pub(crate) mod meminfo;
 pub(super) mod modules;
 pub(super) mod nvidia_smi;
 pub(crate) mod place;
+pub(super) mod release;
 pub(super) mod rental;
 pub(super) mod supported;
 pub(super) mod version;

@@ -86,6 +86,12 @@ impl Host {
         Ok(output.map(|output| both_streams(&output)))
     }
 
+    /// Whether `wsl --list --verbose` ends with an error.
+    pub(crate) fn wsl_list_fails(&self) -> bool {
+        let output = self.wsl_exe_any(&[&["-l", "-v"], &["--list", "--verbose"]]);
+        output.is_ok_and(|output| output.is_some_and(|output| !output.succeeded()))
+    }
+
     /// What `wsl.exe` reports about WSL on this PC.
     pub fn wsl_installation(&self) -> Fact<WslInstallation> {
         let Some(output) = self.wsl_exe(&["--status"])? else { return Ok(WslInstallation::default()) };

@@ -40,7 +40,11 @@ impl WindowsFacts {
     pub(super) fn of(host: &Host, wanted: Option<&str>, features: Features) -> Result<Self, WslError> {
         let profile = host.windows_profile().map_err(WslError::Unknown)?;
         let facts = Self {
-            architecture: host.arch().map_err(WslError::Unknown)?,
+            // A program for x86-64 is emulated there, and is told that this is its processor.
+            architecture: match host.is_arm_windows() {
+                true => "aarch64".to_owned(),
+                false => host.arch().map_err(WslError::Unknown)?,
+            },
             is_server: host.is_windows_server(),
             pc: host.windows_pc().ok(),
             virtualization: host.virtualization().ok(),

@@ -73,9 +73,7 @@ fn walk(folder: &Path, seen: &mut BTreeSet<PathBuf>, images: &mut Vec<PathBuf>) 
 
 /// Adds the images of a list file, one path per line.
 fn read_list(list: &Path, images: &mut Vec<PathBuf>) -> Result<(), DataError> {
-    let text = std::fs::read_to_string(list).map_err(DataError::io("read", list))?;
-    // PowerShell and editors of Windows begin a file with a mark.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let text = yolo_base::text::read(list).map_err(DataError::io("read", list))?;
     let folder = list.parent().unwrap_or(Path::new(""));
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         // Relative paths are relative to the working folder of this process.

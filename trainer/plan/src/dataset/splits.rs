@@ -9,7 +9,7 @@ use super::clean::clean;
 use super::download::Download;
 use super::lookup::Places;
 use crate::error::PlanError;
-use crate::yaml::show;
+use crate::yaml::{BACKSLASH, show};
 
 /// The splits as the yaml lists them.
 #[derive(Debug)]
@@ -127,9 +127,19 @@ impl Search {
                 return Err(PlanError::new(format!("{source}: path is {}; it must be a path", show(other))));
             }
         };
+        if path.contains(char::is_control) {
+            let shown = show(&Value::from(path));
+            return Err(PlanError::new(format!(
+                "{source}: path is {shown}, in which characters are not of a path"
+            ))
+            .with_hint(BACKSLASH));
+        }
         let is_of_windows = !cfg!(windows) && Form::of(path).is_some_and(|form| form.is_absolute());
         let here = windows_paths::in_file(path);
         if is_of_windows && here.is_none() {
+            if let Some(why) = windows_paths::why_not_here(path) {
+                return Err(PlanError::new(format!("{source}: path is {path}, and {why}")));
+            }
             return Err(PlanError::new(format!(
                 "{source}: path is {path}, a Windows path that leads nowhere here"
             ))
@@ -172,6 +182,10 @@ impl Search {
         let list = |paths: &[PathBuf]| {
             paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
         };
+        let mut named = splits.train.iter().chain(&splits.val);
+        if let Some((path, why)) = named.find_map(|path| Some((path, windows_paths::why_not_here(path)?))) {
+            return PlanError::new(format!("the data set {}: it names {path}, and {why}", yaml.display()));
+        }
         // The root with the fewest missing entries is most likely the one that the user means.
         let best =
             self.roots.iter().filter(|root| root.is_dir()).min_by_key(|root| splits.missing(root).len());

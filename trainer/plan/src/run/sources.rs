@@ -86,9 +86,9 @@ impl Finder<'_> {
         if path.is_dir() {
             self.add_files(of_folder(&path)?);
         } else if path.is_file() && has_extension(&path, &["txt", "streams"]) {
-            let text = std::fs::read_to_string(&path).map_err(|error| {
+            let text = yolo_base::text::read(&path).map_err(|error| {
                 PlanError::new(format!("cannot read the list {source}: {error}"))
-                    .with_hint("a list is text in UTF-8, with a path or an address per line")
+                    .with_hint("a list is text in UTF-8 or UTF-16, with a path or an address per line")
             })?;
             self.add_list(&text, path.parent().unwrap_or(Path::new("")))?;
         } else if path.is_file() {
@@ -288,6 +288,10 @@ mod tests {
         assert_eq!(paths(&found(&places, &["lists/all.txt"], None)), expected);
         let listed = found(&places, &["-", "y.jpg"], Some("lists/x.jpg\n"));
         assert_eq!(paths(&listed), ["lists/x.jpg", "y.jpg"]);
+        let utf16 =
+            "\u{feff}y.jpg\r\nx.jpg\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+        std::fs::write(places.working_dir.join("lists/all.txt"), utf16).unwrap();
+        assert_eq!(paths(&found(&places, &["lists/all.txt"], None)), ["y.jpg", "lists/x.jpg"]);
         // As Windows writes it.
         let listed = found(&places, &["-"], Some("\u{feff}y.jpg\r\nlists/x.jpg\r\n"));
         assert_eq!(paths(&listed), ["y.jpg", "lists/x.jpg"]);

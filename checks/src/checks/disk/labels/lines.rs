@@ -9,11 +9,18 @@ use super::corners::Boxes;
 use super::encoding::{self, Encoding};
 use super::notation::{self, Notation};
 use super::rewrite::{self, Line};
+use crate::facts::Host;
 use crate::facts::view::data_set::DataSet;
 use crate::finding::Finding;
 
 /// The number of classes in labelImg's file predefined_classes.txt.
 const PREDEFINED: usize = 15;
+/// What takes this number from the classes of the label files in a folder, and leaves classes.txt alone.
+const LESS_IN_PERL: &str = r"`perl -pi.before -e 's/^(\d+)/$1 >= 15 ? $1 - 15 : $1/e' *.txt`";
+/// The same. Windows has no perl.
+const LESS_IN_POWERSHELL: &str = "`foreach ($f in Get-ChildItem *.txt -Exclude classes.txt) { Copy-Item $f \"$f.before\"; (Get-Content $f) | \
+                                  ForEach-Object { $w = -split $_; if ($w -and [int]$w[0] -ge 15) { $w[0] = [int]$w[0] - 15 }; \
+                                  $w -join ' ' } | Set-Content $f }` in PowerShell";
 /// How far a box may extend outside the image before it counts as an error, not as rounding.
 const ROUNDING: f64 = 1e-3;
 
@@ -155,7 +162,7 @@ impl Seen {
         Some(Finding::new(id, title).seen(first.clone()))
     }
 
-    pub(super) fn findings(&self, set: &DataSet) -> Vec<Finding> {
+    pub(super) fn findings(&self, host: &Host, set: &DataSet) -> Vec<Finding> {
         let classes = set.classes();
         let mut findings = Vec::new();
         let last = classes.unwrap_or(0).saturating_sub(1);
@@ -177,7 +184,7 @@ impl Seen {
         findings.extend(self.boxes_among_polygons());
         if let (Some(names), Some(finding)) =
             (classes, findings.iter_mut().find(|finding| finding.id == "disk.labels-class"))
-            && let Some(text) = self.remedy(names, set)
+            && let Some(text) = self.remedy(names, set, host.is_windows().unwrap_or(false))
         {
             *finding = finding.clone().remedy(text);
         }
@@ -248,7 +255,7 @@ impl Seen {
     }
 
     /// What to do about classes without a name.
-    fn remedy(&self, names: usize, set: &DataSet) -> Option<String> {
+    fn remedy(&self, names: usize, set: &DataSet, is_windows: bool) -> Option<String> {
         let highest = *self.classes.last()?;
         let nc =
             set.keys.get("nc").and_then(serde_json::Value::as_u64).and_then(|nc| usize::try_from(nc).ok());
@@ -273,8 +280,8 @@ impl Seen {
             return Some(format!(
                 "the labels seem to be those of labelImg, which numbers classes of your own from {PREDEFINED}, after its predefined \
                  ones: if its classes.txt begins with dog, person and cat, subtract {PREDEFINED} from the first column of all \
-                 label files, for instance with `perl -pi.before -e 's/^(\\d+)/$1 >= {PREDEFINED} ? $1 - {PREDEFINED} : $1/e' \
-                 *.txt` in their folder, which keeps copies"
+                 label files, for instance with {} in their folder, which keeps copies",
+                if is_windows { LESS_IN_POWERSHELL } else { LESS_IN_PERL }
             ));
         }
         // A single stray number, such as a COCO id, does not mean that many names are missing.

@@ -97,7 +97,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
                 .extend(host.text(&label_of(image)).ok().flatten().iter().flat_map(|text| classes_of(text)));
         }
     }
-    let mut findings = seen.findings(&set);
+    let mut findings = seen.findings(host, &set);
     if findings.is_empty()
         && let Some(finding) = missing::of_validation(host, &set)
     {
@@ -160,7 +160,7 @@ fn validation(host: &Host, set: &DataSet, train: &[String]) -> Vec<Finding> {
         }
     }
     if seen.lines > 0 {
-        return seen.findings(set);
+        return seen.findings(host, set);
     }
     // One empty file may be an image without objects.
     if seen.files < 2 {

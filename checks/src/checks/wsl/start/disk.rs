@@ -112,6 +112,7 @@ pub(super) fn finding(fault: Fault, disk: &Disk) -> Finding {
     };
     match fault {
         Fault::DiskMissing => new("wsl.disk-missing", "does not exist"),
+        Fault::DiskMisplaced => misplaced(new("wsl.disk-missing", "has no full path"), disk),
         Fault::DiskDamaged => check_linux(new("wsl.disk-broken", "has a damaged Linux file system"), disk),
         Fault::DiskUnreadable => unreadable(new("wsl.disk-broken", "cannot be read by Windows"), disk),
         Fault::DiskReadOnly => new("wsl.disk-unusable", "is on a write-protected drive")
@@ -161,6 +162,22 @@ pub(super) fn finding(fault: Fault, disk: &Disk) -> Finding {
             .command(SHUTDOWN)
             .command(r"wsl.exe --import-in-place <new name> C:\wsl\ext4.vhdx"),
     }
+}
+
+/// `wsl --manage NAME --move E:` remembers a drive without its root folder, `E:ext4.vhdx` (microsoft/WSL#449).
+fn misplaced(finding: Finding, disk: &Disk) -> Finding {
+    let drive = disk.drive();
+    finding
+        .because("the distribution was moved to a drive without a folder, as with `wsl.exe --manage NAME --move E:`")
+        .remedy(format!(
+            "write the root folder of the drive into what Windows remembers of the distribution (BasePath in the registry), which the \
+             command does, and start it again; next time move it to a folder, such as {drive}\\wsl"
+        ))
+        .command(format!(
+            "powershell.exe -Command \"Get-ItemProperty HKCU:\\Software\\Microsoft\\Windows\\CurrentVersion\\Lxss\\* | Where-Object \
+             BasePath -in '{drive}','\\\\?\\{drive}' | Set-ItemProperty -Name BasePath -Value '{drive}\\'\""
+        ))
+        .command(SHUTDOWN)
 }
 
 /// A file system that only Linux can check, from another distribution.

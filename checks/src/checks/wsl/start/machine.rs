@@ -60,6 +60,7 @@ pub(super) fn finding(host: &Host, failure: &Failure<'_>) -> Finding {
         Fault::Unsigned => windows::unsigned(host, failure.code),
         Fault::Refused => windows::refused(host, failure.code),
         Fault::ServiceSilent => windows::service_silent(failure.code),
+        Fault::ServiceCrashes => windows::service_crashes(host, failure.code),
         Fault::Winsock => windows::winsock(),
         Fault::Nested => windows::nested(host),
         Fault::Launcher => windows::launcher(failure.code),
@@ -139,6 +140,9 @@ const SLOW_KERNEL: [u32; 3] = [6, 18, 33];
 /// The revision of Windows 11 22H2 and 23H2 with KB5043145, after which no virtual machine answered (microsoft/WSL#12090).
 const FAULTY_REVISION: u32 = 4249;
 
+/// The default is 30 s (microsoft/WSL#41165).
+const SLOW_PC: &str = "on a slow or busy PC give it more time: write `kernelBootTimeout=90000` (milliseconds) under [wsl2] in .wslconfig";
+
 /// The virtual machine was started and did not answer.
 pub(super) fn timeout(host: &Host, code: &str, disk: &Disk) -> Finding {
     let title = "WSL does not start: its virtual machine does not answer in time";
@@ -176,7 +180,7 @@ pub(super) fn timeout(host: &Host, code: &str, disk: &Disk) -> Finding {
         .command("shutdown /r /t 0")
         .command("wsl.exe --update");
     if code.contains("createvm") {
-        return and(finding, update);
+        return and(finding, &format!("{SLOW_PC}; {update}"));
     }
     // The machine runs, and one distribution in it does not: its file system is repaired again and again.
     let check = disk::finding(Fault::DiskDamaged, disk);

@@ -6,12 +6,16 @@ mod disk;
 mod files;
 mod machine;
 mod network;
+mod program;
 mod said;
 mod setup;
+mod shell;
+mod virtual_disks;
 mod windows;
 
 use std::time::Duration;
 
+pub(super) use program::{no_program, without_program};
 pub(super) use said::Said;
 pub(super) use setup::{failed_install, with_store};
 
@@ -73,7 +77,9 @@ pub(super) fn recorded(host: &Host) -> Vec<Said> {
         // An import or a change of the version starts the virtual machine, which then fails as for every start.
         let has_machine =
             exe_output::codes(&text).any(|code| code.to_ascii_lowercase().contains("/createvm/"));
-        let is_of_drive = text.to_ascii_lowercase().contains(disk::NO_FILE);
+        let lower = text.to_ascii_lowercase();
+        let is_of_drive =
+            [disk::NO_FILE, virtual_disks::NO_PROVIDER].iter().any(|error| lower.contains(error));
         let is_other = !has_machine && !is_of_drive && OTHER.iter().any(|option| said.has(option));
         (is_relevant && !is_other).then_some(said)
     });
@@ -94,7 +100,9 @@ pub(super) fn failed(host: &Host, said: &[Said]) -> Option<Finding> {
     });
     match of_start {
         Some((said, failure)) => Some(finding(host, said, &failure)),
-        None => said.iter().find_map(unexplained).or_else(|| files::missing(host)),
+        None => shell::failed(host, said)
+            .or_else(|| said.iter().find_map(unexplained))
+            .or_else(|| files::missing(host)),
     }
 }
 
@@ -109,10 +117,14 @@ fn unexplained(said: &Said) -> Option<Finding> {
     }
     let code = exe_output::code(&said.text)?;
     let (steps, error) = code.rsplit_once('/').unwrap_or(("", code));
-    let number = error.strip_prefix("0x")?.to_ascii_lowercase();
+    let error = error.to_ascii_lowercase();
     let is_general = matches!(steps.to_ascii_lowercase().as_str(), "wsl" | "wsl/service");
-    (is_general && number.starts_with('8') && !OF_USER.contains(&number.as_str()))
-        .then(|| windows::launcher(code))
+    let is_of_windows = match error.strip_prefix("0x") {
+        Some(number) => number.starts_with('8') && !OF_USER.contains(&number),
+        // Of remote calls, sockets and COM; other names may be of what the user asked for.
+        None => ["rpc_", "wsae", "co_e_"].iter().any(|start| error.starts_with(start)),
+    };
+    (is_general && is_of_windows).then(|| windows::launcher(code))
 }
 
 /// What keeps only the distribution of another program, such as Docker, from starting.
@@ -198,11 +210,14 @@ fn finding(host: &Host, said: &Said, failure: &Failure<'_>) -> Finding {
         | Fault::DiskEncrypted
         | Fault::DiskOfMovedApp
         | Fault::DiskInUse
+        | Fault::DiskMisplaced
         | Fault::DiskUnsupported => disk::finding(failure.fault, &disk),
+        Fault::NoVirtualDisks => virtual_disks::finding(host),
+        Fault::Plugin => windows::plugin(&said.text, failure.code),
         Fault::AccessDenied => disk::access_denied(host, &disk, failure),
         Fault::FileOfWsl => files::damaged(host, failure.file),
         Fault::Download => return setup::download(host, &said.text, said.is_list()),
-        Fault::Installer => return setup::installer(host),
+        Fault::Installer => return setup::installer(host, &said.text),
         Fault::ServiceMissing => setup::service_missing(host),
         Fault::SystemAccount => setup::other_account("the account SYSTEM"),
         Fault::Network => network::finding(host, &said.text, failure.code),
@@ -216,6 +231,7 @@ fn finding(host: &Host, said: &Said, failure: &Failure<'_>) -> Finding {
         | Fault::Unsigned
         | Fault::Refused
         | Fault::ServiceSilent
+        | Fault::ServiceCrashes
         | Fault::Winsock
         | Fault::Nested
         | Fault::Launcher

@@ -46,6 +46,11 @@ pub(super) fn download(host: &Host, text: &str, is_list: bool) -> Finding {
         None => finding,
     };
     let lower = text.to_ascii_lowercase();
+    if !is_list
+        && ["http_e_status_not_found", "0x80190194", "(404)"].iter().any(|error| lower.contains(error))
+    {
+        return not_there(finding);
+    }
     let is_name = lower.contains("0x80072ee7") || lower.contains("name_not_resolved");
     let finding = if is_name && policy(host).is_none() {
         finding
@@ -62,10 +67,25 @@ pub(super) fn download(host: &Host, text: &str, is_list: bool) -> Finding {
     finding.command("wsl.exe --update --web-download").command("wsl.exe --install --web-download -d Ubuntu")
 }
 
+/// The server answers that it has no such file (404): nothing blocks the download (microsoft/WSL#13358).
+fn not_there(finding: Finding) -> Finding {
+    finding
+        .because("the server no longer has the file that Microsoft's list of distributions names: a newer point release has replaced it")
+        .remedy(
+            "update WSL and install again; if it says the same, install another release, or download Ubuntu's .wsl file of \
+             https://releases.ubuntu.com/24.04 and install it with `wsl.exe --install --from-file FILE`",
+        )
+        .command("wsl.exe --update")
+        .command("wsl.exe --install -d Ubuntu-22.04")
+}
+
 /// The installer (.msi) inside `wsl --update` fails.
-pub(super) fn installer(host: &Host) -> Finding {
+pub(super) fn installer(host: &Host, text: &str) -> Finding {
     if let Some(finding) = without_installer(host) {
         return finding;
+    }
+    if has_lost_package(host, text) {
+        return package_lost(host);
     }
     Finding::new("wsl.damaged", "WSL cannot be installed or updated: its installer fails")
         .because(
@@ -79,6 +99,34 @@ pub(super) fn installer(host: &Host) -> Finding {
              administrator; distributions are kept",
             msi(host).replace(&version(host), "<version>")
         ))
+        .command("wsl.exe --update")
+}
+
+/// The new version cannot remove the old one, whose .msi Windows Installer has lost. The sentence is English in every language;
+/// 1612 (no source) and 2203, 2219 (a broken package) are in the log of the installer.
+fn has_lost_package(host: &Host, text: &str) -> bool {
+    const LOGGED: [&str; 4] = ["Error 1612", "Error 2219", "Note: 1: 2203", "Source is invalid"];
+    let is_said = |text: &str| text.contains("cannot be removed");
+    let is_logged = |text: &String| is_said(text) || LOGGED.iter().any(|words| text.contains(words));
+    is_said(text) || host.recorded_texts("wsl-install-logs").iter().any(is_logged)
+}
+
+/// Microsoft/WSL#40955: the maintainers let the installed version be repaired first, which gives the file back.
+fn package_lost(host: &Host) -> Finding {
+    let file = msi(host);
+    let title = "WSL cannot be updated: Windows Installer has lost the package of the installed version";
+    Finding::new("wsl.damaged", title)
+        .because(
+            "the installer must remove the old version before it installs the new one, and needs the .msi of the old one for that, which \
+             a cleaner or a moved app has taken away; the .msi of the new version fails in the same way",
+        )
+        .remedy(format!(
+            "download {file}, the installer of exactly the version that is installed (`wsl.exe --version`), from \
+             https://github.com/microsoft/WSL/releases, and give it back to Windows with the first command in a Windows terminal as \
+             administrator; then update; if that fails too, remove `Windows Subsystem for Linux` with Microsoft's Program Install and \
+             Uninstall troubleshooter, and install the .msi of the new version; distributions are kept, if you do not unregister them"
+        ))
+        .command(format!(r"msiexec.exe /fv <folder of the download>\{file}"))
         .command("wsl.exe --update")
 }
 

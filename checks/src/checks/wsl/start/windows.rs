@@ -1,5 +1,6 @@
 //! What is wrong with Windows itself, or with programs in it, so that no virtual machine of WSL starts.
 
+use super::setup::msi;
 use crate::checks::wsl::{SHUTDOWN, edit};
 use crate::facts::Host;
 use crate::finding::Finding;
@@ -75,6 +76,54 @@ pub(super) fn service_silent(code: &str) -> Finding {
         )
         .command("wsl.exe --update")
         .command("shutdown /r /t 0")
+}
+
+/// WSL's service ended while it was asked (microsoft/WSL#11520, #12262, #12533).
+pub(super) fn service_crashes(host: &Host, code: &str) -> Finding {
+    Finding::new("wsl.damaged", format!("WSL does not start: its service crashes ({code})"))
+        .because(
+            "this release of WSL has a fault on this PC, an update of WSL was not completed, or a plug-in of WSL (Defender for Endpoint, \
+             Intune) ends the service",
+        )
+        .remedy(format!(
+            "update WSL in a Windows terminal as administrator, and restart Windows; if WSL says the same again, repair it with the \
+             installer ({}) of https://github.com/microsoft/WSL/releases as administrator; if it began with an update of WSL, install the \
+             release before that, or the pre-release (`wsl.exe --update --pre-release`); if a plug-in is listed by the last command, let \
+             the administrator update or remove it; distributions are kept",
+            msi(host)
+        ))
+        .command("wsl.exe --update")
+        .command("shutdown /r /t 0")
+        .command(format!("reg.exe query {PLUGINS}"))
+}
+
+/// Where plug-ins are registered, each with the path of its file.
+const PLUGINS: &str = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Lxss\Plugins";
+
+/// A plug-in that the company has installed, without which WSL does not start: `A fatal error was returned by plugin 'NAME'`.
+pub(super) fn plugin(text: &str, code: &str) -> Finding {
+    let mut words = text.split(['\'', '"', '«', '»', '“', '”', '„', '「', '」', '‘', '’']);
+    let name =
+        words.nth(1).map(str::trim).filter(|name| (1..80).contains(&name.len()) && !name.contains('\n'));
+    let which = name.map_or_else(|| "a plug-in of this PC".to_owned(), |name| format!("the plug-in {name}"));
+    let finding = Finding::new("wsl.damaged", format!("WSL does not start: {which} fails"));
+    if code.to_ascii_lowercase().ends_with("wsl_e_plugin_requires_update") {
+        return finding
+            .because("the plug-in needs a newer WSL")
+            .remedy("update WSL in a Windows terminal as administrator")
+            .command("wsl.exe --update");
+    }
+    finding
+        .because(
+            "security and management programs of companies (Microsoft Defender for Endpoint, Intune) add plug-ins to WSL, and WSL does \
+             not start if one fails; WSL itself and the distributions are not at fault",
+        )
+        .remedy(
+            "repair the plug-in (Settings, Apps, Installed apps, `Microsoft Defender for Endpoint plug-in for WSL` or the like, Modify, \
+             Repair) and restart Windows; if that does not help, let the administrator of this PC update or remove it; the command lists \
+             the plug-ins with their files",
+        )
+        .command(format!("reg.exe query {PLUGINS}"))
 }
 
 /// A Winsock provider (LSP) of a proxy, VPN or encryption program is loaded into WSL, and its sockets are no longer those

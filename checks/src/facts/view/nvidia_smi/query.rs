@@ -41,6 +41,7 @@ fn answer(index: usize, asked: &str, value: &str, parsed: &mut Parsed) {
         "compute_cap" => ("compute_capability", number(value).map(|_| value.into())),
         "compute_mode" => ("compute_mode", compute_mode(value).map(Into::into)),
         "mig.mode.current" => ("mig_mode", flag(value).map(Into::into)),
+        "utilization.gpu" => ("utilization", number(value).map(Into::into)),
         "pstate" => ("performance_state", performance_state(value).map(Into::into)),
         "pcie.link.width.current" => ("pcie_width", number(value).map(Into::into)),
         "pcie.link.width.max" => ("pcie_width_max", number(value).map(Into::into)),

@@ -75,6 +75,9 @@ fn answer(card: usize, path: &[&str], name: &str, value: &str, parsed: &mut Pars
         "Performance State" => {
             put_in(parsed, card, "performance_state", performance_state(value));
         }
+        "Gpu" | "GPU" if path.last() == Some(&"Utilization") => {
+            put_in(parsed, card, "utilization", number(value))
+        }
         "Persistence Mode" => put_in(parsed, card, "persistence", flag(value)),
         "Display Active" => put_in(parsed, card, "display_active", flag(value)),
         "State" if path.last() == Some(&"Fabric") => parsed.put(card, "fabric_state", value),

@@ -103,6 +103,10 @@ fn second_row(index: usize, cells: &[&str], parsed: &mut Parsed) {
         let free = total.saturating_sub(used);
         parsed.put(index, "memory", json!({ "total": total, "used": used, "free": free }));
     }
+    // `98%      Default`
+    if let Some(busy) = mode.split_whitespace().find_map(|word| word.strip_suffix('%').and_then(number)) {
+        parsed.put(index, "utilization", busy);
+    }
     // The mode may have two words: `E. Process`.
     let mode = ["E. Process", "E. Thread", "Prohibited", "Default"].iter().find(|name| mode.ends_with(*name));
     if let Some(mode) = mode.and_then(|mode| compute_mode(mode)) {

@@ -1,0 +1,76 @@
+//! `wsl.exe` itself does not start: C:\\Windows\\System32\\wsl.exe starts the one of the app or of C:\\Program Files\\WSL, which is
+//! damaged. Every command then prints one line of Windows, translated and without a code (microsoft/WSL#10923, #13170, #12177).
+
+use super::setup::msi;
+use crate::facts::Host;
+use crate::finding::Finding;
+
+/// What Windows says of such a program, in English; other languages are known by the form of the answer.
+const WORDS: [&str; 3] =
+    ["is not a valid win32 application", "the file cannot be accessed by the system", "access is denied."];
+
+/// The line, if that is all that `wsl.exe` answers. WSL's own messages name Linux, an option, a link or a code.
+pub(in crate::checks::wsl) fn no_program<'a>(host: &Host, status: &str, list: &'a str) -> Option<&'a str> {
+    let line = only_line(list)?;
+    let is_same = status.trim().is_empty() || only_line(status) == Some(line);
+    let is_known = WORDS.iter().any(|words| line.to_lowercase().contains(words));
+    (is_same && (is_known || !status.trim().is_empty() && host.wsl_list_fails())).then_some(line)
+}
+
+/// The only line of an answer, unless it is one of WSL's own.
+fn only_line(answer: &str) -> Option<&str> {
+    const OWN: [&str; 8] = ["linux", "wsl", "http", "aka.ms", "--", "0x", "subsystem", "/"];
+    let mut lines = answer.lines().map(str::trim).filter(|line| !line.is_empty());
+    let line = lines.next()?;
+    let lower = line.to_lowercase();
+    (lines.next().is_none() && !OWN.iter().any(|own| lower.contains(own))).then_some(line)
+}
+
+/// The finding about it.
+pub(in crate::checks::wsl) fn without_program(host: &Host, line: &str) -> Finding {
+    Finding::new("wsl.damaged", format!("wsl.exe does not start: {line}"))
+        .because(
+            "C:\\Windows\\System32\\wsl.exe starts the program of WSL's app, which an interrupted update or a user's folder that was moved \
+             to another drive has broken; an empty or foreign wsl.exe in PATH does the same",
+        )
+        .remedy(format!(
+            "remove the remains of the app, run the installer ({}) of https://github.com/microsoft/WSL/releases as administrator, and \
+             restart Windows; distributions are kept; if the last command lists a wsl.exe outside C:\\Windows\\System32, C:\\Program \
+             Files\\WSL and WindowsApps, delete that file; until then, `\"C:\\Program Files\\WSL\\wsl.exe\"` may work, also over SSH",
+            msi(host)
+        ))
+        .command("powershell.exe -Command \"Get-AppxPackage *WindowsSubsystemForLinux* | Remove-AppxPackage\"")
+        .command(format!(r"msiexec.exe /i <folder of the download>\{}", msi(host)))
+        .command("shutdown /r /t 0")
+        .command("where.exe wsl")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::only_line;
+
+    #[test]
+    fn messages_of_wsl_are_its_own() {
+        for line in ["%1 is not a valid Win32 application.", "Доступ к этому файлу из системы отсутствует."]
+        {
+            assert_eq!(only_line(&format!("{line}\r\n\r\n")), Some(line));
+        }
+        for text in [
+            "Das Windows-Subsystem für Linux verfügt über keine installierten Distributionen.",
+            "Class not registered\nError code: Wsl/REGDB_E_CLASSNOTREG",
+            "Error: 0x80040326",
+            "",
+        ] {
+            assert_eq!(only_line(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_answer_is_read(text in "(\\PC|\r?\n){0,60}") {
+            let _ = only_line(&text);
+        }
+    }
+}
