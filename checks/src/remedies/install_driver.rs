@@ -5,12 +5,10 @@
 
 use super::generation::{Generation, newest};
 use super::kernel_headers::devel_package;
+use super::nvidia_repository::REPOSITORIES;
 use super::old_card::rpm_fusion;
 use super::{arch, image, of_debian, old_card};
 use crate::facts::{Distribution, Family, Host, Output};
-
-/// NVIDIA's repositories for distributions that package no driver, or an old one.
-pub(super) const REPOSITORIES: &str = "https://developer.download.nvidia.com/compute/cuda/repos";
 
 /// RPM Fusion's packages on Silverblue and Kinoite, layered into the image.
 const IMMUTABLE_FEDORA: [&str; 2] =

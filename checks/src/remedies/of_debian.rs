@@ -2,8 +2,8 @@
 //! release, or the newest one from NVIDIA's repository.
 
 use super::generation::Generation;
-use super::install_driver::REPOSITORIES;
 use super::kernel_headers::line_of_debian;
+use super::nvidia_repository::REPOSITORIES;
 use super::old_card::LAST_FOR_OLD_CARDS;
 use crate::facts::Host;
 

@@ -1,7 +1,7 @@
 //! The limits of a shell in the languages that have no `ulimit`: csh has `limit`, and PowerShell and Python change the
 //! limits of their own process.
 
-use super::user_shell::Language;
+use super::shell_language::Language;
 
 /// A limit in each language.
 struct Limit {

@@ -1,24 +1,10 @@
 //! Writes commands in the language of the user's shell. Checks write those that set variables and limits for sh and bash;
 //! fish, csh, nushell and PowerShell have other words for them, and a cell of a notebook starts a shell that ends at once.
 
+use super::shell_language::Language;
 use super::shell_limits;
 use crate::facts::{Host, Place};
 use crate::finding::Finding;
-
-/// A language of shells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Language {
-    /// sh, bash, zsh and their relatives.
-    Posix,
-    Fish,
-    /// csh and tcsh, which some clusters give their users.
-    Csh,
-    Nushell,
-    /// That of Windows, and `pwsh` on Linux.
-    PowerShell,
-    /// Python in a cell of a notebook: what `!` starts there cannot change the variables of the next line.
-    Notebook,
-}
 
 /// What only sh and its relatives understand, in commands that are not about variables and limits.
 const OF_POSIX: [&str; 6] = ["$(", "&&", "2>", "<<", "; do ", "$USER"];

@@ -2,13 +2,15 @@
 
 use yolo_base::format;
 
-use super::{FEW, elsewhere, folder, names, sources};
+use super::{elsewhere, folder, names, sources};
 use crate::facts::Host;
 use crate::facts::view::data_set::{DataSet, label_of, parent, sample};
 use crate::finding::Finding;
 use crate::shell_quote::quote;
 use crate::status::Status;
 
+/// A data set is suspicious if more than this many images lack a label file for each one that has it.
+pub(super) const FEW: usize = 4;
 /// How many images without a label file are looked for elsewhere, where others have theirs.
 const LOOKED: usize = 4;
 

@@ -39,9 +39,6 @@ pub(super) static CHECK: Check = Check {
     run,
 };
 
-/// A data set is suspicious if more than this many images lack a label file for each one that has it.
-pub(super) const FEW: usize = 4;
-
 fn run(host: &Host, intent: &Intent) -> Answer {
     let Some(word) = &intent.data else { return Ok(Vec::new()) };
     let Described::Yaml(set) = host.data_set(word)? else { return Ok(Vec::new()) };
@@ -118,7 +115,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
 /// Label files without lines, if all or nearly all are.
 fn empty(set: &DataSet, seen: &Seen) -> Option<Finding> {
     let with_lines = seen.files - seen.empty.len();
-    if seen.lines > 0 && seen.empty.len() <= with_lines * FEW {
+    if seen.lines > 0 && seen.empty.len() <= with_lines * missing::FEW {
         return None;
     }
     let first = seen.empty.first()?;
