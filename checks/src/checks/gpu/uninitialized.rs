@@ -156,7 +156,9 @@ fn of_other_version(host: &Host, finding: Finding, versions: Option<(String, Str
             .command(format!("sudo dkms install nvidia/{firmware} --force")),
         _ => finding,
     };
-    restart(host, initramfs::rebuild(host).into_iter().fold(finding, Finding::command))
+    // The update of a snapshot writes its initramfs as well.
+    let rebuild = initramfs::rebuild(host).filter(|_| !host.is_transactional());
+    restart(host, rebuild.into_iter().fold(finding, Finding::command))
 }
 
 /// The driver needs memory in one piece for the firmware, each time that it starts the card for a program.
