@@ -33,6 +33,7 @@ pub use view::kernel_log::Xid;
 pub(crate) use view::kernel_log::{pci_address, pci_addresses, pci_device};
 pub use view::library_version;
 pub use view::libtorch::{Libtorch, Variant};
+pub(crate) use view::log_time::LogTime;
 pub use view::meminfo::Memory;
 pub use view::place::{Job, Place};
 pub use view::rental::Rental;

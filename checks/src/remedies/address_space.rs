@@ -1,8 +1,14 @@
 //! How a card gets the range of addresses for its memory: on a machine by the settings of its firmware, in a virtual one
 //! by those of the program that runs it.
 
+use super::generation::numbers;
 use super::power_cycle::STOP_AND_START;
 use crate::facts::{Guest, Host};
+
+/// The settings of a machine's firmware.
+const OF_FIRMWARE: &str = "in the firmware settings, enable \"Above 4G Decoding\" (and \"Resizable BAR\", if present) and disable CSM";
+/// So many cards fill the range of many boards.
+const MANY: usize = 4;
 
 /// What to do, as a phrase. The ranges of all cards have to fit in the window of a virtual machine.
 pub(crate) fn words(host: &Host) -> String {
@@ -15,10 +21,15 @@ pub(crate) fn words(host: &Host) -> String {
         None if host.is_virtual_machine() => {
             "enlarge the 64-bit PCI window of this virtual machine on its host, so that the memory of all its cards fits".to_owned()
         }
-        None => "in the firmware settings, enable \"Above 4G Decoding\" (and \"Resizable BAR\", if present) and disable CSM; if that \
-                 does not help or is not available, update the firmware (BIOS), and boot Linux with `pci=realloc`; an external GPU \
-                 has to be connected before the machine starts"
-            .to_owned(),
+        // Ports for external devices reserve large ranges.
+        None if numbers(host).len() >= MANY => format!(
+            "{OF_FIRMWARE}; if that does not help or is not available, turn off controllers of USB4 and Thunderbolt there that are not \
+             used, which take large ranges, update the firmware (BIOS), and boot Linux with `pci=realloc`"
+        ),
+        None => format!(
+            "{OF_FIRMWARE}; if that does not help or is not available, update the firmware (BIOS), and boot Linux with `pci=realloc`; an \
+             external GPU has to be connected before the machine starts"
+        ),
         Some(Guest::Qemu) => format!(
             "enlarge the 64-bit PCI window of this virtual machine on its host, then shut it down and start it: choose {}the \
              machine type q35 and the host's CPU (`-cpu host`; in Proxmox `qm set VMID --cpu host`), or name the size in MB with \

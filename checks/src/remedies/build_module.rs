@@ -4,7 +4,7 @@
 
 use super::failed_build::failed_build;
 use super::kernel_headers::{devel_package, is_of_cachyos, newest_of_debian, of_apt};
-use super::{arch, broken_tree, precompiled, upgrade};
+use super::{arch, broken_tree, of_two_sources, precompiled, upgrade};
 use crate::facts::{Family, Host};
 use crate::finding::Finding;
 
@@ -34,9 +34,8 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
     // An update has removed the running kernel: nothing can be built for it, and nothing has to be.
     if host.exists(&format!("/lib/modules/{kernel}")) == Ok(false) {
         let finding = finding
-            .because("an update has replaced the kernel that is running; its modules are no longer there")
-            .remedy("restart the machine, which starts the new kernel");
-        return super::restart::restart(host, finding);
+            .because("an update has replaced the kernel that is running; its modules are no longer there");
+        return super::removed_kernel::start_new(host, finding);
     }
     if host.family() == Some(Family::NixOs) {
         let remedy = "build the system again, which builds the module for its kernel, and restart";
@@ -47,6 +46,9 @@ pub(crate) fn build(host: &Host, finding: Finding, kernel: &str) -> Finding {
         return super::restart::restart(host, finding.command(super::image::ROLL_BACK));
     }
     if let Some(finding) = failed_build(host, finding.clone(), kernel) {
+        return finding;
+    }
+    if let Some(finding) = of_two_sources::repair(host, finding.clone()) {
         return finding;
     }
     if let Some(finding) = broken_tree::repair(host, finding.clone()) {

@@ -4,6 +4,7 @@
 //! service they are for nobody. What remains is what this user can type here. Where a text has a part for
 //! each of them, the check says so ([`Finding::machine_remedy`]).
 
+use super::appliance::as_offered;
 use super::as_packaged::as_packaged;
 use super::rented;
 use crate::facts::{Host, Job, Place, Rental};
@@ -66,6 +67,7 @@ impl Others {
 pub(crate) fn fit(host: &Host, mut finding: Finding) -> Finding {
     let Some(remedy) = finding.remedy.as_mut() else { return finding };
     as_packaged(host, remedy);
+    as_offered(host, remedy);
     let others = others(host);
     let has_parts = remedy.for_machine.is_some();
     if let Some(part) = remedy.for_machine.take() {

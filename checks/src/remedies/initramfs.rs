@@ -22,6 +22,11 @@ pub(crate) fn rebuild(host: &Host) -> Option<&'static str> {
         // EndeavourOS has these in place of mkinitcpio: with systemd-boot and with GRUB.
         Family::Arch if exists("/usr/bin/reinstall-kernels") => "sudo reinstall-kernels",
         Family::Arch if exists("/usr/bin/dracut-rebuild") => "sudo dracut-rebuild",
+        // Limine starts copies that only its own program writes; CachyOS and Omarchy have it.
+        Family::Arch if exists("/usr/bin/limine-mkinitcpio") => "sudo limine-mkinitcpio",
+        Family::Arch if exists("/usr/bin/dracut") && host.exists("/usr/bin/mkinitcpio") == Ok(false) => {
+            "sudo dracut --regenerate-all --force"
+        }
         Family::Arch => "sudo mkinitcpio -P",
         Family::Void => "sudo xbps-reconfigure -fa",
         Family::NixOs | Family::Alpine => return None,

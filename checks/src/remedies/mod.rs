@@ -4,6 +4,7 @@
 //! or advise restarting a machine that is not the user's.
 
 pub(crate) mod address_space;
+mod appliance;
 pub(crate) mod arch;
 mod as_packaged;
 pub(crate) mod boot_space;
@@ -19,6 +20,7 @@ pub(crate) mod grid;
 pub(crate) mod image;
 pub(crate) mod initramfs;
 pub(crate) mod install_driver;
+pub(crate) mod keep_awake;
 pub(crate) mod kernel_headers;
 pub(crate) mod kernel_option;
 pub(crate) mod lxc;
@@ -28,9 +30,11 @@ mod nixos;
 mod nvidia_repository;
 mod of_debian;
 pub(crate) mod of_two_repositories;
+pub(crate) mod of_two_sources;
 pub(crate) mod old_card;
 pub(crate) mod power_cycle;
 mod precompiled;
+pub(crate) mod removed_kernel;
 pub(crate) mod rented;
 pub(crate) mod replace_driver;
 pub(crate) mod restart;

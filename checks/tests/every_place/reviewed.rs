@@ -50,6 +50,10 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("rm -i ", "asks before each file"),
     ("reboot  # on the host", "frees a card from nouveau; the words say that all that runs on the host ends"),
     (
+        "find /usr/lib /usr/lib64 /lib -name '*.so*' -size 0 '(' -name 'libcuda*' -o -name 'libnv*' ')' -exec rm {} +",
+        "deletes files of the driver in a container that are empty",
+    ),
+    (
         "find … -name '*.txt' -exec sed -i '1s/^\\xef\\xbb\\xbf//'",
         "takes the mark of an encoding off label files that begin with it; all others stay as they are",
     ),
@@ -167,6 +171,15 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("sudo sv restart ", "the same on Void"),
     ("sudo service ", "the same on Devuan"),
     ("sudo systemctl mask nvidia-cdi-refresh", "undone by unmask"),
+    (
+        "sudo systemctl mask sleep.target suspend.target hibernate.target hybrid-sleep.target",
+        "undone by unmask, as the text says",
+    ),
+    (
+        "sudo systemctl mask --runtime sleep.target suspend.target hibernate.target hybrid-sleep.target",
+        "undone by unmask, as the text says, or the next start",
+    ),
+    ("sudo rm -f /etc/modprobe.d/bumblebee.conf", "a file of the package that the command before removes"),
     (
         "sudo systemctl mask systemd-networkd-wait-online.service",
         "undone by unmask; WSL sets up its network itself",

@@ -10,6 +10,8 @@ use crate::facts::view::data_set::Described;
 use crate::facts::{Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::initramfs;
+use crate::remedies::restart::restart;
 
 pub(super) static CHECK: Check = Check {
     question: "Does the kernel log have errors of the run's disks?",
@@ -36,7 +38,7 @@ enum Fault {
 }
 
 /// Words of the kernel about a disk that fails, or about its file system.
-const WORDS: [(&str, Fault); 26] = [
+const WORDS: [(&str, Fault); 27] = [
     ("Medium Error", Fault::Medium),
     ("medium error", Fault::Medium),
     ("Unrecovered read error", Fault::Medium),
@@ -51,6 +53,7 @@ const WORDS: [(&str, Fault); 26] = [
     (": failed command: READ", Fault::Link),
     (": failed command: WRITE", Fault::Link),
     (": failed command: FLUSH", Fault::Link),
+    (UAS, Fault::Link),
     ("hostbyte=DID_NO_CONNECT", Fault::Link),
     ("rejecting I/O to offline device", Fault::Link),
     ("rejecting I/O to dead device", Fault::Link),
@@ -64,6 +67,8 @@ const WORDS: [(&str, Fault); 26] = [
     ("critical target error", Fault::Other),
     ("I/O error", Fault::Other),
 ];
+/// A command to a USB disk that did not end, after which the kernel resets the disk: each takes half a minute.
+const UAS: &str = "uas_eh_abort_handler";
 /// Commands that give space back, which some disks refuse without harm.
 const HARMLESS: [&str; 4] = ["DISCARD", "WRITE_ZEROES", "WRITE_SAME", "WRITE SAME"];
 /// So many failed commands of a link are no accident of the start.
@@ -95,6 +100,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
             let finding = lines.into_iter().take(3).fold(Finding::new("disk.failing", title), Finding::seen);
             if host.is_wsl2().unwrap_or(false) {
                 return Ok(vec![of_windows(finding)]);
+            }
+            if finding.evidence.iter().any(|line| line.contains(UAS)) && has_the_disks(host) {
+                return Ok(vec![without_uas(host, finding, &disk)]);
             }
             let is_usb = is_of_usb(host, &folder);
             return Ok(vec![with_remedy(host, finding, fault, is_usb, &kind)]);
@@ -306,7 +314,7 @@ pub(super) fn errors(host: &Host, folder: &str) -> Vec<String> {
         names_disk && !HARMLESS.iter().any(|word| line.contains(word))
     });
     // One command that failed while the disks were found is not an error of a disk.
-    let is_only_link = lines.iter().all(|line| line.contains(": failed command: "));
+    let is_only_link = lines.iter().all(|line| line.contains(": failed command: ") || line.contains(UAS));
     if is_only_link && lines.len() < REPEATED {
         lines.clear();
     }
@@ -335,6 +343,46 @@ fn volume_of(host: &Host, folder: &str) -> Option<String> {
 /// Whether one of a folder's disks is connected by USB.
 fn is_of_usb(host: &Host, folder: &str) -> bool {
     host.disks_of(folder).iter().any(|disk| path_of(host, disk).is_some_and(|path| path.contains("/usb")))
+}
+
+/// The fast way to talk to USB disks, which some enclosures do badly. The slow one is chosen by their number.
+fn without_uas(host: &Host, finding: Finding, disk: &str) -> Finding {
+    let port = path_of(host, disk).and_then(|path| usb_port(&path).map(ToOwned::to_owned));
+    let number = |file: &str| {
+        let path = format!("/sys/bus/usb/devices/{}/{file}", port.as_deref()?);
+        Some(host.text(&path).ok()??.trim().to_owned())
+    };
+    let numbers = number("idVendor").zip(number("idProduct"));
+    let name = match &numbers {
+        Some((vendor, product)) => format!("{vendor}:{product}"),
+        None => "VID:PID".to_owned(),
+    };
+    let which = if numbers.is_some() { "" } else { " (`lsusb` shows its VID:PID)" };
+    let finding = finding
+        .because(
+            "commands to this USB disk do not end, and the kernel resets it, which takes half a minute each time: its enclosure, its \
+             cable or its port does badly what UAS, the fast protocol for USB disks, asks for",
+        )
+        .remedy(format!(
+            "connect the disk to another port with another cable, without a hub or with one that has its own power supply; if that \
+             does not help, turn UAS off for this enclosure{which}, which is slower but stable, and restart; better copy the data set \
+             to a disk inside the machine and run from there"
+        ))
+        .command(format!(
+            "echo 'options usb-storage quirks={name}:u' | sudo tee /etc/modprobe.d/usb-storage-quirks.conf"
+        ));
+    restart(host, initramfs::rebuild(host).into_iter().fold(finding, Finding::command))
+}
+
+/// The port in the kernel's path of a disk: `…/usb2/2-1/2-1.4/2-1.4:1.0/host0/…/block/sda` is at 2-1.4.
+fn usb_port(path: &str) -> Option<&str> {
+    let is_port = |part: &&str| {
+        part.split_once('-').is_some_and(|(bus, port)| {
+            let is_number = |text: &str| !text.is_empty() && text.chars().all(|digit| digit.is_ascii_digit());
+            is_number(bus) && port.split('.').all(is_number)
+        })
+    };
+    path.split('/').rfind(is_port)
 }
 
 /// Where the kernel has a disk: `../devices/pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda`.
@@ -392,6 +440,14 @@ mod tests {
     }
 
     #[test]
+    fn the_path_of_a_disk_has_its_usb_port() {
+        let path =
+            "../devices/pci0000:00/0000:00:14.0/usb2/2-1/2-1.4/2-1.4:1.0/host6/target6:0:0/6:0:0:0/block/sda";
+        assert_eq!(usb_port(path), Some("2-1.4"));
+        assert_eq!(usb_port("../devices/pci0000:00/0000:00:17.0/ata1/host0/block/sda"), None);
+    }
+
+    #[test]
     fn lines_of_sata_name_the_port() {
         let line = "[ 91.1] ata1.00: failed command: READ FPDMA QUEUED";
         assert_eq!(port_in(line).as_deref(), Some("ata1"));
@@ -403,7 +459,7 @@ mod tests {
         #[test]
         fn any_table_is_read(text in "(md0|md1| : active |\\[|\\]|_|U|\n| |\\PC){0,40}") {
             let _ = missing_member(&text, "md0");
-            let _ = port_in(&text);
+            let _ = (port_in(&text), usb_port(&text));
         }
     }
 }

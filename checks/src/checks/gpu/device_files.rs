@@ -7,7 +7,8 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Family, Host, NvmlState, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
-use crate::remedies::fit::{is_of_service, is_without_rights};
+use crate::remedies::fit::is_of_service;
+use crate::remedies::removed_kernel::start_new;
 use crate::remedies::restart::{restart, restart_container};
 use crate::remedies::start_container::{Start, start_with};
 
@@ -55,12 +56,16 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if let Some(finding) = super::uvm_closed::find(host) {
         return Ok(vec![finding]);
     }
+    // A card that was lost has another finding, which says so if that happened in the machine's sleep.
+    if host.gpus()?.iter().any(|gpu| gpu.lost().is_some()) {
+        return is_there.map(|_| Vec::new());
+    }
     match (host.kernel_lines(&WOKE).last(), is_there) {
         // Nodes of clusters and machines of services are not suspended.
         (Some(_), _) if host.job().is_some() || host.place() == Place::Pod || is_of_service(host) => {
             Ok(Vec::new())
         }
-        (Some(line), _) => Ok(vec![after_suspend(host, line)]),
+        (Some(line), _) => Ok(vec![super::suspended::finding(host, line)]),
         (None, Err(why)) => Err(why),
         (None, Ok(_)) => Ok(Vec::new()),
     }
@@ -176,13 +181,11 @@ fn missing(host: &Host) -> Option<Finding> {
     if let Ok(kernel) = host.kernel_release()
         && host.exists(&format!("/lib/modules/{kernel}")) == Ok(false)
     {
-        let finding = finding
-            .because(format!(
-                "an update has removed the modules of the running kernel {kernel}, so nvidia-uvm, which makes \
+        let finding = finding.because(format!(
+            "an update has removed the modules of the running kernel {kernel}, so nvidia-uvm, which makes \
                  that file, cannot be loaded"
-            ))
-            .remedy("restart the machine, which starts the new kernel");
-        return Some(restart(host, finding));
+        ));
+        return Some(start_new(host, finding));
     }
     // With this setuid program, the first CUDA program creates the device file by itself.
     let makes_itself = host.exists(MODPROBE).unwrap_or(false);
@@ -225,37 +228,4 @@ fn is_unloaded_on_host(host: &Host) -> bool {
         let has = |name: &str| drivers.split_whitespace().any(|word| word == name);
         (has("nvidia") || has("nvidia-frontend") || has("nvidiactl")) && !has("nvidia-uvm")
     })
-}
-
-fn after_suspend(host: &Host, line: &str) -> Finding {
-    let place = if host.is_container() && !is_without_rights(host) { "on the host " } else { "" };
-    let title = "this machine has been suspended since it started, which can break CUDA although \
-                 nvidia-smi works";
-    let finding = Finding::new("gpu.suspended", title).seen(line);
-    let then = format!(
-        "if CUDA reports `CUDA unknown error`, {place}stop the programs and containers that use the GPU (`sudo fuser -v \
-         /dev/nvidia-uvm` shows them) and reload the module; so that it does not happen again, save the GPU memory before suspend \
-         and restore it afterwards: the driver's option PreserveVideoMemoryAllocations together with NVIDIA's services for \
-         suspend, resume and hibernation does this from the next start on (in /var/tmp, which needs as much room as the \
-         cards have memory)"
-    );
-    let finding = if is_without_rights(host) {
-        finding.remedy("nothing while CUDA works").machine_remedy(then)
-    } else {
-        finding.remedy(format!("nothing while CUDA works; {then}"))
-    };
-    let finding = finding.command("sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm");
-    // Without this option, the services have nothing to save.
-    let params = host.text("/proc/driver/nvidia/params").ok().flatten().unwrap_or_default();
-    let finding = match params.lines().any(|line| line.trim() == "PreserveVideoMemoryAllocations: 0") {
-        true => finding.command(
-            "echo 'options nvidia NVreg_PreserveVideoMemoryAllocations=1 NVreg_TemporaryFilePath=/var/tmp' | sudo tee /etc/modprobe.d/nvidia-suspend.conf",
-        ),
-        false => finding,
-    };
-    // NVIDIA brings the services that save and restore the cards' memory for systemd only.
-    match host.has_systemd() {
-        false => finding,
-        true => finding.command("sudo systemctl enable nvidia-suspend nvidia-resume nvidia-hibernate"),
-    }
 }

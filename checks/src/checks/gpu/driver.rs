@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use super::lost::LOCKED;
 use super::{
-    device_files, driver_unsuited, kernel_module, lost, module_of_host, no_card, oops, outside_job, pci,
-    windows_host,
+    device_files, driver_unsuited, hang_advice, kernel_module, lost, lost_in_sleep, module_of_host, no_card,
+    oops, outside_job, pci, windows_host,
 };
 use crate::checks::{Answer, Check};
 use crate::facts::{Family, Host, NvmlState, Packages, Place, Stat, Version};
@@ -15,7 +15,7 @@ use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::install_driver::{advice, install};
 use crate::remedies::restart::{restart, restart_container};
-use crate::remedies::{boot_space, grid, image, initramfs, of_two_repositories, upgrade};
+use crate::remedies::{boot_space, grid, image, initramfs, of_two_repositories, of_two_sources, upgrade};
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
@@ -188,10 +188,15 @@ fn hangs(host: &Host, why: &str) -> Option<Finding> {
     };
     let whys: Vec<String> = if why.contains(SILENT) { vec![why.to_owned()] } else { of_smi() };
     let why = whys.iter().find(|why| why.contains(SILENT))?;
+    let in_sleep = lost_in_sleep::lines(host, None);
     let has_lost_links = lines.iter().any(|line| line.contains(LINKS));
     let time = why.split(SILENT).last().unwrap_or_default();
     let title = format!("the NVIDIA driver has not answered for{time}");
-    let finding = Finding::new("gpu.driver-silent", title)
+    let finding = Finding::new("gpu.driver-silent", title);
+    if let Some(of_sleep) = in_sleep {
+        return Some(lost_in_sleep::explained(host, finding, of_sleep));
+    }
+    let finding = finding
         .because(match (is_crashed, has_lost_links) {
             (true, _) => "the driver's module crashed in the kernel, and every program that asks it waits for what it had locked, nvidia-smi too",
             (false, true) => {
@@ -211,7 +216,10 @@ fn hangs(host: &Host, why: &str) -> Option<Finding> {
                  kernel cannot be ended"
             }
         });
-    Some(restart(host, lines.into_iter().fold(finding, Finding::seen)))
+    let finding = lines.into_iter().fold(finding, Finding::seen);
+    let has_known_reason =
+        is_crashed || has_lost_links || finding.evidence.iter().any(|line| line.contains("Xid ("));
+    Some(restart(host, if has_known_reason { finding } else { hang_advice::with_prevention(host, finding) }))
 }
 
 fn mismatch(host: &Host) -> Finding {
@@ -244,6 +252,12 @@ fn mismatch(host: &Host) -> Finding {
         return restart(host, finding);
     }
     if let Some(finding) = of_two_repositories::repair(host, finding.clone()) {
+        return finding;
+    }
+    if module.is_some()
+        && on_disk(host) == module
+        && let Some(finding) = of_two_sources::repair(host, finding.clone())
+    {
         return finding;
     }
     match (host.place(), &module) {

@@ -61,6 +61,9 @@ pub(super) fn switched_off(host: &Host) -> Option<Finding> {
         let finding = Finding::new("gpu.switched-off", title);
         return Some(restart(host, finding.command("sudo prime-select on-demand")));
     }
+    if let Some(finding) = super::power_profile::by_bbswitch(host) {
+        return Some(finding);
+    }
     let given_away =
         cards(host).into_iter().find(|card| driver_of(host, card) == Some("vfio-pci".to_owned()))?;
     let title = format!("the NVIDIA card {given_away} is reserved for a virtual machine by vfio-pci");
@@ -149,9 +152,11 @@ fn held_by_nouveau(host: &Host, state: &NvmlState) -> Option<Finding> {
         return Some(restart(host, install(host).into_iter().fold(finding, Finding::command)));
     }
     Some(if is_nova {
-        let finding = finding.because(ABOUT_NOVA).remedy(
-            "disable nova_core and restart; to undo this, delete /etc/modprobe.d/blacklist-nova.conf and rebuild the initramfs",
-        );
+        let undo = match host.is_image() {
+            true => "",
+            false => "; to undo this, delete /etc/modprobe.d/blacklist-nova.conf and rebuild the initramfs",
+        };
+        let finding = finding.because(ABOUT_NOVA).remedy(format!("disable nova_core and restart{undo}"));
         blacklisted(host, finding, NOVA_OFF)
     } else {
         blacklisted(host, finding, NOUVEAU_OFF)

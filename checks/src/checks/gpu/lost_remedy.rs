@@ -1,6 +1,7 @@
 //! What to do about a lost card on the machine that it is in: seats and cables are for desktops and servers. Laptops lose
 //! a card that does not wake up, external GPUs one whose cable failed, and clouds one that only another host replaces.
 
+use super::{lost_in_sleep, power_profile};
 use crate::facts::{Family, Guest, Host, pci_address};
 use crate::finding::Finding;
 use crate::remedies::generation::numbers;
@@ -20,6 +21,12 @@ const AWAKE: &str =
 pub(super) fn lost(host: &Host, finding: Finding, card: Option<&str>) -> Finding {
     if !host.is_own_machine() {
         return restart(host, finding);
+    }
+    if let Some(of_bbswitch) = power_profile::by_bbswitch(host) {
+        return of_bbswitch;
+    }
+    if let Some(lines) = lost_in_sleep::lines(host, card) {
+        return lost_in_sleep::explained(host, finding, lines);
     }
     if is_external(host, card) {
         return restart(

@@ -30,6 +30,16 @@ pub(super) fn stuck(log: &str) -> Option<[String; 2]> {
     find(log, &STUCK, |_| true)
 }
 
+/// The lines below a heading that belong to it.
+pub(super) fn trace<'a>(log: &'a str, heading: &str) -> Vec<&'a str> {
+    let below = log.lines().skip_while(|line| line.trim() != heading).skip(1).take(LENGTH);
+    below
+        .take_while(|line| {
+            !line.contains("[ end trace ") && !CRASHED.iter().chain(&STUCK).any(|text| line.contains(text))
+        })
+        .collect()
+}
+
 fn find(log: &str, headings: &[&str], is_place: impl Fn(&str) -> bool) -> Option<[String; 2]> {
     let lines: Vec<&str> = log.lines().collect();
     // `traps:` is of a program, not of the kernel.

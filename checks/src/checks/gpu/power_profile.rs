@@ -2,7 +2,7 @@
 //! ASUS by a switch, or Thunderbolt, which waits for somebody to allow an external one. The kernel log is silent then,
 //! because nothing loads the driver for a card that is not there.
 
-use crate::facts::Host;
+use crate::facts::{Family, Host};
 use crate::finding::Finding;
 use crate::remedies::initramfs;
 use crate::remedies::restart::restart;
@@ -24,6 +24,45 @@ const THUNDERBOLT: &str = "/sys/bus/thunderbolt/devices";
 /// The finding, if a file says who took the card away.
 pub(super) fn find(host: &Host) -> Option<Finding> {
     by_rule(host).or_else(|| by_asus(host)).or_else(|| by_system76(host)).or_else(|| not_authorized(host))
+}
+
+/// bbswitch, which Bumblebee and openSUSE's suse-prime load, takes a card's power away that is still on the bus.
+pub(super) fn by_bbswitch(host: &Host) -> Option<Finding> {
+    const STATE: &str = "/proc/acpi/bbswitch";
+    let said = host
+        .kernel_lines(&["bbswitch: disabling discrete graphics", "bbswitch: enabling discrete graphics"])
+        .pop();
+    let state = host.text(STATE).ok().flatten().map(|text| text.trim().to_owned());
+    let line = match state {
+        Some(state) => state.ends_with(" OFF").then(|| format!("{STATE}: {state}")),
+        None => said.filter(|line| line.contains("disabling")),
+    }?;
+    let finding = Finding::new("gpu.switched-off", "the NVIDIA card is switched off by bbswitch")
+        .seen(line)
+        .because(
+            "bbswitch takes the power of a laptop's card away, for Bumblebee or suse-prime, and the card often does not come back; \
+             drivers of today switch an idle card off by themselves (since Turing), without it",
+        )
+        .remedy("remove bbswitch and Bumblebee, whose files also forbid the driver to load, and switch the machine off and on again");
+    let finding = match host.family() {
+        Some(Family::Leap | Family::Tumbleweed) => finding.command("sudo prime-select nvidia"),
+        Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian) => {
+            let finding = finding.command("sudo apt purge 'bbswitch*'");
+            match host.exists("/etc/bumblebee") {
+                Ok(true) => finding.command("sudo apt purge 'bumblebee*'"),
+                _ => finding,
+            }
+        }
+        Some(Family::Arch) => {
+            finding.command("sudo pacman -Rns $(pacman -Qq | grep -E '^(bbswitch|bumblebee)')")
+        }
+        _ => finding,
+    };
+    let finding = match host.exists("/etc/modprobe.d/bumblebee.conf") {
+        Ok(true) => finding.command("sudo rm -f /etc/modprobe.d/bumblebee.conf"),
+        _ => finding,
+    };
+    Some(finding.command("sudo poweroff"))
 }
 
 fn by_rule(host: &Host) -> Option<Finding> {

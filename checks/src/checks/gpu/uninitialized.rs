@@ -1,12 +1,12 @@
 //! Why the driver could not initialize a card that it found. `RmInitAdapter failed!` says only that it failed; the cause
 //! is in the lines before it, and the first of them counts, because later attempts fail for the state that it left.
 
-use crate::facts::{Host, pci_addresses};
+use crate::facts::{Family, Host, Version, pci_addresses};
 use crate::finding::Finding;
 use crate::remedies::generation::{Generation, newest};
 use crate::remedies::power_cycle::{power_cycle, words};
 use crate::remedies::restart::restart;
-use crate::remedies::{address_space, initramfs, upgrade};
+use crate::remedies::{address_space, image, initramfs, upgrade};
 
 /// What the driver says when a card is not initialized.
 pub(super) const FAILED: [&str; 2] = ["RmInitAdapter failed", "rm_init_adapter failed"];
@@ -23,6 +23,8 @@ enum Cause {
     OwnFirmware,
     /// The firmware that the driver loads into the card does not start.
     Gsp,
+    /// That firmware is of another version than the module.
+    OtherFirmware,
     /// The machine had no memory for that firmware.
     NoMemory,
     /// A virtual machine that was not given the card's ROM.
@@ -30,17 +32,21 @@ enum Cause {
 }
 
 /// The texts of the log by which each cause is known.
-const SIGNS: [(&str, Cause); 9] = [
+const SIGNS: [(&str, Cause); 10] = [
     ("does not have the necessary power cables connected", Cause::PowerCables),
     ("unexpected WPR2 already up", Cause::NotReset),
     ("failed to wait for GFW_BOOT", Cause::OwnFirmware),
     ("failed to wait for GFW boot complete", Cause::OwnFirmware),
     ("GSP-FMC reported an error while attempting to boot GSP", Cause::NotReset),
     ("FSP command timed out", Cause::NotReset),
+    (OTHER_FIRMWARE, Cause::OtherFirmware),
     ("Cannot initialize GSP firmware RM", Cause::Gsp),
     ("Failed to copy vbios to system memory", Cause::NoRom),
     ("did not find valid ROM signature", Cause::NoRom),
 ];
+
+/// `_kgspFwContainerVerifyVersion: GSP firmware image version mismatch: got version 595.71.05, expected version 595.58.03`
+const OTHER_FIRMWARE: &str = "GSP firmware image version mismatch";
 
 /// The result of a start of the GSP for which there was no memory: `RmInitAdapter failed! (0x62:0x51:1858)`.
 const NO_MEMORY: &str = "(0x62:0x51:";
@@ -49,6 +55,7 @@ const NO_MEMORY: &str = "(0x62:0x51:";
 /// address of the card, if it is one.
 pub(super) fn explained(host: &Host, finding: Finding, known: Option<&str>) -> Option<Finding> {
     let (cause, line) = cause(host, known)?;
+    let versions = versions_of(&line);
     let finding = if finding.evidence.contains(&line) { finding } else { finding.seen(line) };
     let is_proprietary = || {
         let version = host.text("/proc/driver/nvidia/version").ok().flatten();
@@ -79,6 +86,7 @@ pub(super) fn explained(host: &Host, finding: Finding, known: Option<&str>) -> O
                     words(host)
                 )),
         ),
+        Cause::OtherFirmware => of_other_version(host, finding, versions),
         Cause::NoMemory => no_memory(host, finding),
         // These cards run without GSP, under the proprietary module.
         Cause::Gsp if host.is_own_machine() && newest(host) != Some(Generation::Blackwell) && is_proprietary() => {
@@ -108,6 +116,49 @@ pub(super) fn explained(host: &Host, finding: Finding, known: Option<&str>) -> O
                  attached from the beginning",
             ),
     })
+}
+
+/// The versions of the firmware and the module, in the line that says that they differ.
+fn versions_of(line: &str) -> Option<(String, String)> {
+    let (before, after) = line.split_once("expected version ")?;
+    let of = |text: &str| Version::find(text).map(|version| version.to_string());
+    Some((of(before.split_once("got version ")?.1)?, of(after)?))
+}
+
+/// An update brought the packages of the driver to two versions: the card is in order.
+fn of_other_version(host: &Host, finding: Finding, versions: Option<(String, String)>) -> Finding {
+    let Some((firmware, module)) = versions else { return finding };
+    let finding = finding.because(format!(
+        "the driver's packages have two versions: its module is {module}, its firmware (GSP) {firmware}, and one does not start the \
+         other; the card itself is in order"
+    ));
+    if !host.is_own_machine() {
+        return restart(host, finding);
+    }
+    if host.is_image() {
+        let finding = finding
+            .remedy("go back to the image before the last update, whose module and firmware fit each other, and restart")
+            .command(image::ROLL_BACK);
+        return restart(host, finding);
+    }
+    let back = match host.family() {
+        Some(Family::Fedora | Family::RedHat) => " (`sudo dnf downgrade '*nvidia*'`)",
+        _ => "",
+    };
+    let finding = finding.remedy(format!(
+        "bring all packages of the driver to one version, with the module built for it, and restart; if the newest packages still \
+         bring the module {module}, go back to {module} in all of them{back}"
+    ));
+    let finding = upgrade::packages(host).into_iter().fold(finding, Finding::command);
+    let finding = match host.exists(&format!("/usr/src/nvidia-{firmware}")) {
+        Ok(true) if !host.is_transactional() => finding
+            .command(format!("sudo dkms remove nvidia/{module} --all"))
+            .command(format!("sudo dkms install nvidia/{firmware} --force")),
+        _ => finding,
+    };
+    // The update of a snapshot writes its initramfs as well.
+    let rebuild = initramfs::rebuild(host).filter(|_| !host.is_transactional());
+    restart(host, rebuild.into_iter().fold(finding, Finding::command))
 }
 
 /// The driver needs memory in one piece for the firmware, each time that it starts the card for a program.
@@ -248,6 +299,16 @@ mod tests {
     }
 
     #[test]
+    fn a_firmware_of_another_version_is_told_from_one_that_fails() {
+        let line = "NVRM: GPU0 _kgspFwContainerVerifyVersion: GSP firmware image version mismatch: got version 595.71.05, expected version 595.58.03";
+        let log = format!(
+            "{line}\nNVRM: GPU 0000:01:00.0: Cannot initialize GSP firmware RM\nNVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x62:0x40:1860)"
+        );
+        assert_eq!(sign(&log, None, false), Some((Cause::OtherFirmware, line.to_owned())));
+        assert_eq!(versions_of(line), Some(("595.71.05".to_owned(), "595.58.03".to_owned())));
+    }
+
+    #[test]
     fn a_firmware_without_memory_is_told_from_one_that_fails() {
         let of = |code: &str| {
             let log = format!(
@@ -263,7 +324,7 @@ mod tests {
         #[test]
         fn any_log_is_read(log in "(NVRM|: |GPU |0000:01:00.0|RmInitAdapter failed|BAR 1|no space|assigned|\\PC|\n){0,40}") {
             let cards: Vec<String> = log.lines().filter_map(failed_card).collect();
-            let _ = (without_space(&log, &cards), sign(&log, cards.first().map(String::as_str), true));
+            let _ = (versions_of(&log), without_space(&log, &cards), sign(&log, cards.first().map(String::as_str), true));
         }
     }
 }

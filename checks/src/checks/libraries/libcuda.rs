@@ -1,7 +1,7 @@
 //! Whether the loader finds libcuda, the driver's own library; [`other_libcuda`] looks at one that it finds instead. WSL
 //! has its own checks, because its libcuda comes from Windows.
 
-use super::{driver_folder, other_libcuda};
+use super::{driver_folder, empty_library, other_libcuda};
 use crate::checks::gpu::{is_native_linux, pci};
 use crate::checks::{Answer, Check};
 use crate::facts::{Family, Host, NvmlState, Place, Version};
@@ -37,6 +37,12 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         && let Some(folder) = driver_folder::unsearched(host)
     {
         return Ok(vec![driver_folder::finding(host, &folder)]);
+    }
+    if matches!(state, NvmlState::NoLibrary | NvmlState::Ready)
+        && has_device_file(host)
+        && let Some(finding) = empty_library::find(host)
+    {
+        return Ok(vec![finding]);
     }
     if is_left_out(host) {
         return Ok(vec![without_toolkit(host)]);

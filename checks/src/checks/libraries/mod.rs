@@ -5,6 +5,7 @@ mod cuda_driver;
 mod cuda_parts;
 mod disk_space;
 pub(super) mod driver_folder;
+mod empty_library;
 mod executable_stack;
 mod foreign;
 mod glibc;

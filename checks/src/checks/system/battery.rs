@@ -19,17 +19,26 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     if !intent.run || host.os()? != "linux" {
         return Ok(Vec::new());
     }
-    let Some(names) = host.folder(SUPPLIES).ok().flatten() else { return Ok(Vec::new()) };
-    let file = |name: &str, file: &str| {
-        host.text(&format!("{SUPPLIES}/{name}/{file}")).ok().flatten().map(|text| text.trim().to_owned())
-    };
-    let batteries = || names.iter().filter(|name| name.starts_with("BAT"));
-    let is_discharging = batteries().any(|name| file(name, "status").as_deref() == Some("Discharging"));
-    // Chargers are of type Mains, or USB; one that is connected may be too weak, which the battery shows.
-    if !is_discharging {
+    if !is_discharging(host) {
         return Ok(Vec::new());
     }
-    let left = batteries().find_map(|name| file(name, "capacity"));
+    let left = batteries(host).iter().find_map(|name| file(host, name, "capacity"));
     let left = left.map_or(String::new(), |left| format!(" ({left} % left)"));
     Ok(vec![Finding::new("system.battery", format!("this laptop runs on its battery{left}"))])
+}
+
+/// Whether a battery gives power. Chargers are of type Mains, or USB; one that is connected may be too weak, which the battery
+/// shows.
+pub(super) fn is_discharging(host: &Host) -> bool {
+    batteries(host).iter().any(|name| file(host, name, "status").as_deref() == Some("Discharging"))
+}
+
+fn batteries(host: &Host) -> Vec<String> {
+    let mut names = host.folder(SUPPLIES).ok().flatten().unwrap_or_default();
+    names.retain(|name| name.starts_with("BAT"));
+    names
+}
+
+fn file(host: &Host, name: &str, file: &str) -> Option<String> {
+    Some(host.text(&format!("{SUPPLIES}/{name}/{file}")).ok()??.trim().to_owned())
 }

@@ -1,6 +1,7 @@
 //! Whether the CPU runs slower than it can: because of heat, of a profile that saves power, or of a limit of its
 //! clock. Loading images and giving work to the GPU then take longer, and the GPU waits.
 
+use super::cpu_switches;
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Place};
 use crate::finding::Finding;
@@ -59,6 +60,9 @@ fn run(host: &Host, _: &Intent) -> Answer {
              with its vents free",
         )]);
     }
+    if let Some(finding) = cpu_switches::scheduler(host) {
+        return Ok(vec![finding]);
+    }
     let (driver, governor) =
         (text(&format!("{POLICY}/scaling_driver")), text(&format!("{POLICY}/scaling_governor")));
     if let (Some(driver), Some("powersave")) = (&driver, governor.as_deref())
@@ -87,6 +91,9 @@ fn run(host: &Host, _: &Intent) -> Answer {
                 )),
         ]);
     }
+    if let Some(finding) = cpu_switches::held_down(host).or_else(|| cpu_switches::turbo(host)) {
+        return Ok(vec![finding]);
+    }
     let profile = text("/sys/firmware/acpi/platform_profile");
     Ok(match profile.as_deref() {
         Some(name @ ("low-power" | "quiet")) => vec![
@@ -95,7 +102,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
                 .seen("/sys/firmware/acpi/platform_profile")
                 .remedy("choose the profile `performance` in the desktop's settings, or with `powerprofilesctl set performance`"),
         ],
-        _ => Vec::new(),
+        _ => cpu_switches::clock(host).into_iter().collect(),
     })
 }
 

@@ -5,6 +5,7 @@ mod clock;
 mod cpu;
 mod cpu_busy;
 mod cpu_slow;
+mod cpu_switches;
 mod cpu_unstable;
 mod hardware_errors;
 pub(super) mod leftovers;

@@ -2,10 +2,12 @@
 //! computes or somebody is logged in over SSH; laptops do when their lid is closed. A run then stands still, and CUDA
 //! often fails after waking up.
 
+use super::logind;
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::keep_awake;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
@@ -26,8 +28,13 @@ const SLEEPS: [&str; 6] = [
 ];
 /// Settings of GNOME for a machine that nobody uses and that has mains power.
 const SCHEMA: &str = "org.gnome.settings-daemon.plugins.power";
-/// What sleeping is, for systemd: a target that leads to /dev/null is switched off.
-const TARGETS: [&str; 2] = ["/etc/systemd/system/sleep.target", "/etc/systemd/system/suspend.target"];
+/// What sleeping is, for systemd: a target that leads to /dev/null is switched off, with `--runtime` until the next start.
+const TARGETS: [&str; 4] = [
+    "/etc/systemd/system/sleep.target",
+    "/etc/systemd/system/suspend.target",
+    "/run/systemd/system/sleep.target",
+    "/run/systemd/system/suspend.target",
+];
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let is_machine = host.place() == Place::Machine && host.job().is_none() && !host.is_virtual_machine();
@@ -35,7 +42,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let is_off = |path: &str| host.link(path).ok().flatten().is_some_and(|target| target == "/dev/null");
-    if TARGETS.iter().any(|target| is_off(target)) {
+    let may_suspend = logind::sleep_value(host, "AllowSuspend");
+    if TARGETS.iter().any(|target| is_off(target)) || may_suspend.is_some_and(|value| logind::is_no(&value)) {
         return Ok(Vec::new());
     }
     let is_planned = intent.run || intent.resume.is_some();
@@ -62,6 +70,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let is_serious = setting.is_some() && intent.run || intent.resume.is_some();
     let finding = if is_serious { finding } else { finding.status(Status::Info) };
     let has_systemd = host.exists("/run/systemd/system") != Ok(false) && host.has_systemd();
+    if has_systemd && is_remote(host) {
+        return Ok(vec![from_afar(host, finding)]);
+    }
     let finding = if has_systemd {
         finding.command("systemd-inhibit --what=sleep:idle:handle-lid-switch --why=training yolo train …")
     } else {
@@ -73,6 +84,35 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     } else {
         finding
     }])
+}
+
+/// Whether this user is not root and has come over SSH. systemd lets only root and those who sit at the machine keep it
+/// awake (`Failed to inhibit: Access denied`).
+fn is_remote(host: &Host) -> bool {
+    let is_set = |name: &&str| host.env(name).is_ok_and(|value| value.is_some());
+    let is_root = host.user().is_ok_and(|user| user.uid == Some(0));
+    !is_root && ["SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"].iter().any(is_set)
+}
+
+/// The login screen of GNOME has a timer of its own, which settings of a user do not change.
+fn from_afar(host: &Host, finding: Finding) -> Finding {
+    const MANAGERS: [&str; 2] = ["/usr/sbin/gdm", "/usr/sbin/gdm3"];
+    let finding = if MANAGERS.iter().any(|path| host.exists(path) == Ok(true)) {
+        finding.because(
+            "the login screen of GNOME (GDM) and a desktop put a machine to sleep at which nobody sits, also while a program computes \
+             and while somebody is logged in over SSH; the run then stands still, and CUDA often fails after the machine wakes up",
+        )
+    } else {
+        finding
+    };
+    finding
+        .remedy(
+            "switch sleeping off while you train, until the next start or `sudo systemctl unmask --runtime sleep.target \
+             suspend.target hibernate.target hybrid-sleep.target`; without `--runtime` it stays off, as is right for a machine that \
+             is used over SSH; systemd-inhibit is refused over SSH (`Access denied`), and the settings of a user do not change what \
+             the login screen does",
+        )
+        .command(keep_awake::FOR_NOW)
 }
 
 /// The last time that the machine went to sleep since its start.
@@ -124,7 +164,7 @@ fn gnome(kind: &str, after: Option<&str>) -> Option<String> {
 
 /// `IdleAction=suspend` in the settings of logind, which is set by hand only.
 fn by_logind(host: &Host) -> Option<String> {
-    let value = super::logind::value(host, "IdleAction")?;
+    let value = logind::value(host, "IdleAction")?;
     ["suspend", "hibernate", "hybrid-sleep", "suspend-then-hibernate", "sleep"]
         .contains(&value.as_str())
         .then(|| format!("IdleAction={value} in the settings of logind"))

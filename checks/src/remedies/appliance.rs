@@ -1,0 +1,111 @@
+//! Systems that are sold or installed for storage, and that run containers beside it: they are built on a distribution, but
+//! have no package manager for their users. What installs NVIDIA's driver is a switch or a plugin in their web interface.
+
+use super::generation::{Generation, newest};
+use crate::facts::Host;
+use crate::finding::Remedy;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Appliance {
+    /// Debian without apt; it has the driver as an extension of the system.
+    TrueNas,
+    /// Slackware in memory.
+    Unraid,
+    Synology,
+}
+
+/// Containers see it by the kernel, too.
+fn of(host: &Host) -> Option<Appliance> {
+    let kernel = host.kernel_release().unwrap_or_default();
+    let exists = |path: &str| host.exists(path) == Ok(true);
+    match () {
+        () if kernel.contains("+truenas") => Some(Appliance::TrueNas),
+        () if kernel.to_ascii_lowercase().ends_with("-unraid") || exists("/etc/unraid-version") => {
+            Some(Appliance::Unraid)
+        }
+        () if exists("/etc.defaults/VERSION") => Some(Appliance::Synology),
+        () => None,
+    }
+}
+
+/// Replaces what would change packages of the system by what its web interface offers.
+pub(super) fn as_offered(host: &Host, remedy: &mut Remedy) {
+    const OF_PACKAGES: [&str; 6] =
+        ["sudo apt ", "sudo apt-get ", "sudo dpkg ", "sudo dkms ", "sudo update-initramfs", "sudo wget "];
+    const OF_DRIVER: [&str; 4] = ["nvidia", "linux-headers", "dkms", "cuda-keyring"];
+    let Some(appliance) = of(host) else { return };
+    let is_of_packages = |command: &str| {
+        OF_PACKAGES.iter().any(|start| command.starts_with(start)) || command.contains(" /etc/apt/")
+    };
+    let is_of_driver = |command: &str| OF_DRIVER.iter().any(|word| command.contains(word));
+    let has_driver = remedy.commands.iter().any(|command| is_of_packages(command) && is_of_driver(command));
+    if has_driver {
+        remedy.text = words(host, appliance).to_owned();
+        // Neither loads what is not installed.
+        remedy.commands.retain(|command| {
+            !is_of_packages(command) && !command.starts_with("sudo modprobe ") && command != "sudo reboot"
+        });
+    } else if !host.is_container() && remedy.commands.iter().any(|command| is_of_packages(command)) {
+        remedy.text = format!(
+            "in a container or a virtual machine, because this system has no packages to install: {}",
+            remedy.text
+        );
+        remedy.commands.retain(|command| !is_of_packages(command));
+    }
+}
+
+fn words(host: &Host, appliance: Appliance) -> &'static str {
+    let is_old = newest(host) == Some(Generation::BeforeTuring);
+    match appliance {
+        Appliance::TrueNas if is_old => {
+            "TrueNAS installs the driver itself (Apps, Configuration, Settings, Install NVIDIA Drivers), from release 25.10 on with the open \
+             module only, which does not run this card: stay with TrueNAS 25.04, or train in a virtual machine that is given the card"
+        }
+        Appliance::TrueNas => {
+            "TrueNAS installs the driver itself, and has no apt: in its web interface, open Apps, Configuration, Settings, and choose \
+             Install NVIDIA Drivers (off and on again if it is on); the card must not be isolated for virtual machines (System, Advanced, \
+             Isolated GPU Device); then restart TrueNAS"
+        }
+        Appliance::Unraid if is_old => {
+            "Unraid installs the driver by a plugin: in its web interface, open Apps, install the plugin Nvidia Driver, choose the driver's \
+             branch 580 there, the last one for this card, and restart Unraid"
+        }
+        Appliance::Unraid => {
+            "Unraid installs the driver by a plugin: in its web interface, open Apps, install the plugin Nvidia Driver, or choose another \
+             version in its settings, and restart Unraid"
+        }
+        Appliance::Synology => {
+            "train on another machine: this system of Synology has no driver of NVIDIA for its users"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::finding::Finding;
+
+    fn fitted(kernel: &str, commands: &[&str]) -> Remedy {
+        let host = Host::from_value(json!({
+            "version": 1, "os": "linux", "files": { "/proc/sys/kernel/osrelease": format!("{kernel}\n") },
+        }));
+        let finding = Finding::new("gpu.driver-missing", "…").remedy("install it");
+        let mut remedy = commands.iter().fold(finding, |finding, one| finding.command(*one)).remedy.unwrap();
+        as_offered(&host.unwrap().0, &mut remedy);
+        remedy
+    }
+
+    #[test]
+    fn a_driver_comes_from_the_web_interface() {
+        let commands = ["sudo apt install linux-headers-amd64 nvidia-driver", "sudo reboot"];
+        let remedy = fitted("6.12.105-production+truenas", &commands);
+        assert!(remedy.text.contains("Install NVIDIA Drivers"));
+        assert!(remedy.commands.is_empty());
+        assert!(fitted("6.12.24-Unraid", &commands).text.contains("plugin Nvidia Driver"));
+        assert_eq!(fitted("6.12.48+deb13-amd64", &commands).commands, commands);
+        let other = fitted("6.12.105-production+truenas", &["sudo apt install libgomp1"]);
+        assert!(other.text.ends_with("install it") && other.commands.is_empty());
+    }
+}
