@@ -12,6 +12,7 @@ mod fabric;
 mod forbidden;
 mod heat;
 mod held_slow;
+mod job_unknown;
 mod kernel_module;
 mod lockdown;
 mod lost;
@@ -59,6 +60,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &lost::CHECK,
     &xid_before::CHECK,
     &visible_devices::CHECK,
+    &job_unknown::CHECK,
     &mixed::CHECK,
     &compute_mode::CHECK,
     &mps::CHECK,
