@@ -67,6 +67,17 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["cdi-spec-stale", "docker-cuinit-unknown"],
     },
     Entry {
+        id: "container.mtu",
+        area: Area::Container,
+        status: Status::Info,
+        title: "Packets of containers do not fit into the network of the machine",
+        cause: "the bridge of the containers does not take over the size of the machine's network, as in clouds of OpenStack and behind a \
+                VPN: names resolve and small answers arrive, while pip, apt and downloads in containers hang (`TLS handshake timeout`)",
+        remedy: Some("give the bridge the size of the machine's network"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "container.dxgdmal-missing",
         area: Area::Container,
         status: Status::Error,

@@ -333,6 +333,17 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
+        id: "disk.no-locks",
+        area: Area::Disk,
+        status: Status::Warning,
+        title: "The file system of yolo's own folders has no locks",
+        cause: "yolo locks a folder while it installs or downloads into it, so that two programs do not write the same files; without \
+                locks, `yolo setup`, downloads of weights and `yolo undo` end with `Function not implemented` or `No locks available`",
+        remedy: Some("set YOLO_HOME to a folder on another file system, such as a local disk"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "disk.unfinished",
         area: Area::Disk,
         status: Status::Info,

@@ -318,7 +318,7 @@ pub(super) const ROWS: &[Entry] = &[
         status: Status::Warning,
         title: "A firewall is active on this machine",
         cause: "ranks listen on random ports, so opening --master-port is not enough; blocked ranks wait \
-                until they time out",
+                until they time out, or fail with `No route to host`",
         remedy: Some("allow all traffic from the network of the other machines"),
         fix: None,
         detects: &["firewall-multinode"],

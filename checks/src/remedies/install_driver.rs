@@ -176,7 +176,14 @@ fn of_red_hat(host: &Host, family: Family, old: bool) -> Vec<String> {
     });
     let commands = [
         format!("sudo dnf config-manager --add-repo {REPOSITORIES}/{release}/x86_64/cuda-{release}.repo"),
-        format!("sudo dnf install {}", devel_package(host, &kernel, "$(uname -r)")),
+        match family {
+            // What the module needs of the kernel is in a package of its own there.
+            Family::Amazon => {
+                let devel = devel_package(host, &kernel, "$(uname -r)");
+                format!("sudo dnf install {devel} {} dkms", devel.replacen("-devel-", "-modules-extra-", 1))
+            }
+            _ => format!("sudo dnf install {}", devel_package(host, &kernel, "$(uname -r)")),
+        },
     ];
     epel.into_iter().chain(commands).chain(of_nvidia(host, &release, old)).collect()
 }

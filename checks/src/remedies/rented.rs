@@ -15,6 +15,17 @@ pub(crate) fn start_with(rental: Rental, finding: Finding, what: Start) -> Findi
         Start::Memory(_) | Start::Cores(_) => finding.remedy(format!(
             "choose a larger machine of {name}, or let the run do with less: fewer --workers, no --cache"
         )),
+        Start::HostNetwork if rental == Rental::Runpod => finding.remedy(
+            "deploy an Instant Cluster of Runpod, whose pods reach each other, or rent one pod with more GPUs: a single pod has an address \
+             that is internal to its machine",
+        ),
+        Start::HostNetwork if rental == Rental::Vast => finding.remedy(
+            "rent one instance of Vast.ai with more GPUs, or a cluster with an overlay network between its instances: a single one has an \
+             address that is internal to its machine",
+        ),
+        Start::HostNetwork if matches!(rental, Rental::SageMaker | Rental::AzureMl | Rental::Vertex) => finding.remedy(format!(
+            "ask {name} for several machines in one job, which it connects to each other"
+        )),
         Start::LockedMemory | Start::Numa | Start::HostNetwork | Start::Mps | Start::Infiniband => finding
             .remedy(format!("nothing: {name} decides this, so the run must make do with what is available")),
     }

@@ -42,24 +42,45 @@ pub(crate) fn start_with(host: &Host, finding: Finding, what: Start) -> Finding 
     }
 }
 
+/// How Compose gives a service the GPUs.
+const OF_COMPOSE: &str = "deploy: { resources: { reservations: { devices: [{ driver: nvidia, count: all, capabilities: [gpu] }] } } }";
+
 /// VS Code starts its containers itself, with the options that a file names, and Compose those of its services.
 fn of_docker(host: &Host, finding: Finding, what: Start, docker: &str) -> Finding {
     let is_set = |name: &&str| host.env(name).is_ok_and(|value| value.is_some());
     if ["REMOTE_CONTAINERS", "REMOTE_CONTAINERS_IPC", "DEVCONTAINER"].iter().any(is_set) {
         let options: Vec<String> = docker.split(' ').map(|option| format!("\"{option}\"")).collect();
-        return finding
+        let finding = finding
             .remedy(
                 "add the options to devcontainer.json, and choose `Dev Containers: Rebuild Container` in VS Code; if the \
                  container does not start then, its host lacks the NVIDIA Container Toolkit",
             )
             .command(format!("\"runArgs\": [{}]", options.join(", ")));
+        let working = host.places().ok().and_then(|places| places.working).unwrap_or_default();
+        let settings = host.text(&format!("{working}/.devcontainer/devcontainer.json")).ok().flatten();
+        let is_optional = |text: &String| {
+            text.split_once("\"hostRequirements\"").is_some_and(|(_, rest)| {
+                rest.split('}').next().is_some_and(|inside| inside.contains("\"optional\""))
+            })
+        };
+        let finding = if settings.as_ref().is_some_and(is_optional) {
+            finding.seen(
+                "devcontainer.json has `\"hostRequirements\": { \"gpu\": \"optional\" }`, which programs do not follow on Windows and with \
+                 compose files",
+            )
+        } else {
+            finding
+        };
+        return match what {
+            Start::Gpus(_) => {
+                finding.command(format!("{OF_COMPOSE}  # if devcontainer.json names a compose file, in that"))
+            }
+            _ => finding,
+        };
     }
     let finding = finding.command(format!("docker run {docker} …"));
     match what {
-        Start::Gpus(_) => finding.command(
-            "deploy: { resources: { reservations: { devices: [{ driver: nvidia, count: all, capabilities: [gpu] }] } } }  \
-             # in a compose file",
-        ),
+        Start::Gpus(_) => finding.command(format!("{OF_COMPOSE}  # in a compose file")),
         _ => finding,
     }
 }
@@ -169,6 +190,7 @@ fn of_podman(finding: Finding, what: Start, docker: &str) -> Finding {
         )
         .command("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml  # on the host")
         .command(command)
+        .command("devices: [\"nvidia.com/gpu=all\"]  # in a compose file; podman-compose ignores `deploy`")
 }
 
 /// Podman takes GPUs by their CDI names, the rest as Docker does.
@@ -204,13 +226,21 @@ fn of_enroot(finding: Finding, what: Start) -> Finding {
                 "Enroot mounts the driver of the node only if NVIDIA_VISIBLE_DEVICES is set, as images for CUDA do by \
                  themselves and plain images do not",
             )
-            .remedy("set the variables when the container is started, in the job or with Enroot alone")
-            .command(format!("{VARIABLES} srun --gres=gpu:1 --container-image=… …"))
+            .remedy(
+                "set the variables when the container is started, in the job or with Enroot alone; with Pyxis, name them in --container-env \
+                 as well: otherwise the values of the image, such as `void`, replace those of the job",
+            )
+            .command(format!(
+                "{VARIABLES} srun --gres=gpu:1 --container-env=NVIDIA_VISIBLE_DEVICES,NVIDIA_DRIVER_CAPABILITIES --container-image=… …"
+            ))
             .command("enroot start --env NVIDIA_VISIBLE_DEVICES=all --env NVIDIA_DRIVER_CAPABILITIES=compute,utility …"),
         Start::LockedMemory => finding.command("ulimit -l unlimited"),
         Start::Infiniband => finding
-            .remedy("set MELLANOX_VISIBLE_DEVICES=all when the container is started, which mounts the adapters of the node")
-            .command("MELLANOX_VISIBLE_DEVICES=all srun --container-image=… …"),
+            .remedy(
+                "set MELLANOX_VISIBLE_DEVICES=all when the container is started, which mounts the adapters of the node; with Pyxis, \
+                 --container-env lets the value of the job replace that of the image",
+            )
+            .command("MELLANOX_VISIBLE_DEVICES=all srun --container-env=MELLANOX_VISIBLE_DEVICES --container-image=… …"),
         Start::Numa | Start::HostNetwork | Start::Memory(_) | Start::Cores(_) | Start::Mps => finding,
     }
 }

@@ -67,6 +67,17 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &["cvd-remap"],
     },
     Entry {
+        id: "gpu.job-unknown",
+        area: Area::Gpu,
+        status: Status::Warning,
+        title: "A shell in a batch job does not know which GPUs the job has",
+        cause: "without the variables of the job, a program uses all GPUs that it sees, and collides with the jobs to which the others \
+                belong: out of memory, or `CUDA-capable device(s) is/are busy or unavailable`",
+        remedy: Some("start the run so that it gets the variables of the job, such as CUDA_VISIBLE_DEVICES"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "gpu.visible-unreadable",
         area: Area::Gpu,
         status: Status::Warning,

@@ -44,11 +44,21 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         if let Some((why, file)) = stale {
             let title = format!("{file}, from which containers get the GPUs, is out of date: {why}");
             // A run outside containers does not read it.
-            return Ok(vec![
-                Finding::new("container.cdi-stale", title)
-                    .status(Status::Info)
-                    .command(format!("sudo nvidia-ctk cdi generate --output={file}")),
-            ]);
+            let finding = Finding::new("container.cdi-stale", title).status(Status::Info);
+            let finding = if why.contains("lacks") {
+                finding
+                    .because(
+                        "it was written before the module nvidia-uvm was loaded; in containers nvidia-smi works, and CUDA fails with error 999",
+                    )
+                    .remedy(
+                        "write it again, now that the module is loaded, let the module be loaded whenever the machine starts, and restart the \
+                         containers",
+                    )
+                    .command("echo nvidia-uvm | sudo tee /etc/modules-load.d/nvidia-uvm.conf")
+            } else {
+                finding
+            };
+            return Ok(vec![finding.command(format!("sudo nvidia-ctk cdi generate --output={file}"))]);
         }
     }
     Ok(Vec::new())
@@ -80,8 +90,13 @@ fn stale(host: &Host, text: &str) -> Option<String> {
     if let Some(node) = lost_node(host, text) {
         return Some(format!("it names {node}, which does not exist: the cards are numbered otherwise now"));
     }
-    let named = major_in(text)?;
     let given = host.major_of_driver("nvidia-uvm")?;
+    // Written before the module was loaded, as at the start of the machine. Libraries alone are for other purposes.
+    let has = |path: &str| text.lines().any(|line| line.trim_end_matches(['"', ',', ' ']).ends_with(path));
+    if has("/dev/nvidiactl") && !has(UVM) {
+        return Some(format!("it lacks CUDA's device file {UVM}"));
+    }
+    let named = major_in(text)?;
     (named != given)
         .then(|| format!("it gives {UVM} the number {named}, but the kernel gave the driver {given}"))
 }

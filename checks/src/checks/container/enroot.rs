@@ -10,8 +10,41 @@ use crate::status::Status;
 const HOOK: &str = "98-nvidia.sh exited with return code";
 const WITHOUT_PROGRAM: &str = "Command not found: nvidia-container-cli";
 
+/// The disk to which Enroot unpacks images is full: mostly a file system in memory, or a home folder with a quota.
+fn without_space(host: &Host) -> Option<Finding> {
+    const OF_ENROOT: [&str; 4] = ["enroot", "pyxis", "squashfs", "SQUASHFS"];
+    let texts = host.recorded_commands().into_iter().map(|(_, output)| output.all_text());
+    let is_it = |text: &String| {
+        text.contains("No space left on device") && OF_ENROOT.iter().any(|word| text.contains(word))
+    };
+    let text = texts.into_iter().find(is_it)?;
+    let seen = text.lines().map(str::trim).find(|line| line.contains("No space left on device"))?;
+    let title = "Enroot cannot unpack the image: the disk for it is full";
+    Some(
+        Finding::new("container.toolkit-missing", title)
+            .status(Status::Warning)
+            .seen(seen.to_owned())
+            .because(
+                "Enroot unpacks images in ~/.local/share/enroot and ~/.cache/enroot, and Pyxis in /run, which is in memory, if their settings \
+                 name no other place; Pyxis hands none of the job's ENROOT_ variables on",
+            )
+            .remedy(
+                "import the image once to a disk with room, and start the job with that file; or name folders of the node's disk, for Enroot \
+                 alone by ENROOT_DATA_PATH, ENROOT_CACHE_PATH and ENROOT_TEMP_PATH, in a job by the variables below; the administrator can \
+                 set `runtime_path=` of spank_pyxis.so in plugstack.conf, and the paths in enroot.conf, to a disk of the node (not a shared \
+                 one)",
+            )
+            .command("ENROOT_TEMP_PATH=/scratch/$USER ENROOT_CACHE_PATH=/scratch/$USER/cache enroot import -o image.sqsh docker://…")
+            .command("srun --container-image=./image.sqsh …")
+            .command("XDG_DATA_HOME=/scratch/$USER XDG_CACHE_HOME=/scratch/$USER/cache srun --container-image=… …"),
+    )
+}
+
 /// Only recorded commands tell it: a container that did not start runs nothing.
 pub(super) fn find(host: &Host) -> Option<Finding> {
+    if let Some(finding) = without_space(host) {
+        return Some(finding);
+    }
     let outputs = host.recorded_commands().into_iter().map(|(_, output)| output.all_text());
     let text = outputs.into_iter().find(|text| text.contains(HOOK) || text.contains(WITHOUT_PROGRAM))?;
     let line =

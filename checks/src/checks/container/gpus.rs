@@ -132,6 +132,12 @@ fn missing(host: &Host, intent: &Intent, container: Container, has_device: Optio
             .remedy("start the container with the driver's compute and utility capabilities");
         return start_with(host, finding, Start::Libraries);
     }
+    // With CDI, every container has this value; the files are those that the device plugin chose.
+    if is_off && container == Container::Kubernetes && has_device == Some(true) {
+        let title = "this pod has the device files of a GPU, but not the driver's libraries";
+        let finding = Finding::new("container.gpus-missing", title).status(status(host, intent));
+        return libcuda::without_runtime_of_node(finding);
+    }
     if let Some(finding) = without_card(host, container) {
         return finding.status(status(host, intent));
     }

@@ -1,5 +1,6 @@
 //! Containers.
 
+mod bridge_mtu;
 mod cdi;
 mod enroot;
 mod gpus;
@@ -29,4 +30,5 @@ pub(super) const CHECKS: &[&Check] = &[
     &user_namespaces::CHECK,
     &limits::CHECK,
     &network::CHECK,
+    &bridge_mtu::CHECK,
 ];

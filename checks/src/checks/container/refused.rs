@@ -45,8 +45,47 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
                 .command("wsl.exe nvidia-smi"),
         );
     }
+    let exists = said.iter().flat_map(|text| text.lines()).map(str::trim).find(|line| {
+        line.contains("file creation failed") && line.contains("file exists") && line.contains(".so")
+    });
+    if let Some(seen) = exists {
+        let title = "the image brings libraries of the NVIDIA driver itself, so its container does not start with GPUs";
+        return Some(
+            finding(title, seen.to_owned())
+                .because(
+                    "the toolkit mounts the driver's libraries of the host into the container, and files of those names are there: the image \
+                     was saved from a container with GPUs (`docker commit`), or a package in it brought them (nvidia-driver, nvidia-utils, \
+                     libnvidia-compute, cuda-drivers, nvidia-cuda-toolkit, the installer of Ollama)",
+                )
+                .remedy(
+                    "remove the libraries at the end of the Dockerfile and build the image again; one that was saved is started without GPUs, \
+                     cleaned by the same command, and saved again",
+                )
+                .command(
+                    "RUN rm -f /usr/lib/x86_64-linux-gnu/libcuda.so* /usr/lib/x86_64-linux-gnu/libnvidia-*.so* \
+                     /usr/lib/x86_64-linux-gnu/libnvcuvid.so*  # in the Dockerfile",
+                ),
+        );
+    }
     if host.os().is_ok_and(|os| os != "linux") {
         return None;
+    }
+    if let Some(seen) = line("unsupported Nvidia driver version").or_else(|| {
+        line("cannot create sandbox: cannot read client sync file")
+            .filter(|_| host.driver_module_version().is_ok_and(|version| version.is_some()))
+    }) {
+        let title = "gVisor (runsc) does not start a container with GPUs: it knows certain versions of the driver only";
+        return Some(
+            finding(title, seen)
+                .because("gVisor passes the calls of programs to the driver itself, and refuses a driver that it was not made for")
+                .remedy(
+                    "update runsc, or let it try (`--nvproxy-allow-unsupported-driver` among the runtimeArgs of runsc in \
+                     /etc/docker/daemon.json, besides `--nvproxy`); or install a driver that it knows; or start the container with another \
+                     runtime",
+                )
+                .command("runsc nvproxy list-supported-drivers")
+                .command("docker run --runtime=nvidia --gpus all …"),
+        );
     }
     if let Some(seen) =
         line("nvml error: driver not loaded").or_else(|| line("load library failed: libnvidia-ml.so.1"))

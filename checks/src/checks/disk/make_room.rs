@@ -107,7 +107,7 @@ pub(super) fn with_remedy(host: &Host, finding: Finding, space: &FileSystem, fol
 
 /// The layer in memory to which a container of Apptainer writes what belongs to no folder of the host. By default it has
 /// 64 MiB, and had 16 before version 1.2.
-fn is_layer_of_apptainer(host: &Host, space: &FileSystem) -> bool {
+pub(super) fn is_layer_of_apptainer(host: &Host, space: &FileSystem) -> bool {
     const KINDS: [&str; 4] = ["overlay", "tmpfs", "fuse-overlayfs", "fuse.fuse-overlayfs"];
     host.place() == Place::Apptainer
         && space.kind.as_deref().is_some_and(|kind| KINDS.contains(&kind))
@@ -115,7 +115,7 @@ fn is_layer_of_apptainer(host: &Host, space: &FileSystem) -> bool {
 }
 
 /// Why such a layer is full.
-const OF_LAYER: &str = "what a container of Apptainer writes outside of the host's folders goes to a layer in memory (`--writable-tmpfs`, \
+pub(super) const OF_LAYER: &str = "what a container of Apptainer writes outside of the host's folders goes to a layer in memory (`--writable-tmpfs`, \
     `--contain`, `--containall`), whose size is `sessiondir max size` in apptainer.conf: 64 MiB, if nobody has changed it";
 
 fn with_bind(finding: Finding) -> Finding {

@@ -9,11 +9,13 @@ mod failing;
 mod filesystem;
 mod health;
 mod images;
+mod in_container;
 mod inodes;
 mod labels;
 mod lustre;
 mod make_room;
 mod new_folders;
+mod no_locks;
 mod other_yaml;
 mod own_folders;
 mod quota;
@@ -49,5 +51,6 @@ pub(super) const CHECKS: &[&Check] = &[
     &weights::CHECK,
     &ticket::CHECK,
     &own_folders::CHECK,
+    &no_locks::CHECK,
     &unfinished::CHECK,
 ];

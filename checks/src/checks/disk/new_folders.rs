@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use yolo_base::env::{HOME, YOLO_HOME};
 
-use super::{root_squash, unlock};
+use super::{in_container, root_squash, unlock};
 use crate::facts::view::data_set::parent;
 use crate::facts::{Host, Place};
 use crate::finding::Finding;
@@ -77,12 +77,19 @@ pub(super) fn cannot_create(host: &Host, all: &[Impossible]) -> Option<Finding> 
     if let Some(finding) = root_squash::explained(host, &finding, &first.above) {
         return Some(finding);
     }
+    if let Some(finding) = in_container::forbidden_by_selinux(host, &finding, &first.above) {
+        return Some(finding);
+    }
     let home = host.env(HOME).ok().flatten().filter(|home| is_below(&first.folder, home));
     if let Some(home) = home.as_ref().filter(|home| is_below(&first.above, home)) {
         return Some(in_home(host, finding, home, all));
     }
     let Some(home) = home.filter(|_| host.env(YOLO_HOME).is_ok_and(|own| own.is_none())) else {
-        return Some(finding.remedy("set YOLO_HOME to a folder that this user may write to"));
+        let stat = host.stat(&first.above).ok().flatten();
+        let finding = stat
+            .and_then(|stat| in_container::of_another_owner(host, &finding, &first.above, &stat))
+            .unwrap_or_else(|| finding.remedy("set YOLO_HOME to a folder that this user may write to"));
+        return Some(finding);
     };
     let user = host
         .user()
@@ -121,6 +128,16 @@ pub(super) fn cannot_create(host: &Host, all: &[Impossible]) -> Option<Finding> 
                 "podman" => "--userns=keep-id",
                 _ => "--user \"$(id -u):$(id -g)\"",
             })),
+        (None, better) if host.place() == Place::Pod && host.rental().is_none() => {
+            let place = better.unwrap_or_else(|| "/tmp".to_owned());
+            finding
+                .remedy(format!(
+                    "give the pod a HOME that its user may write to, in the specification of its container, at best on a volume (an emptyDir \
+                     and /tmp are lost with the pod); {YOLO_HOME} does the same for yolo alone"
+                ))
+                .command(format!("env: [{{ name: HOME, value: {place} }}]"))
+                .command(format!("export {YOLO_HOME}={}", quote(&format!("{}/.yolo", place.trim_end_matches('/')))))
+        }
         (None, Some(folder)) => finding
             .remedy("set YOLO_HOME to a folder that this user may write to, or HOME to the user's own home folder")
             .command(format!("export YOLO_HOME={}/.yolo", quote(&folder))),

@@ -159,6 +159,13 @@ fn finding_of(host: &Host, purpose: &str, folder: &str, space: &FileSystem) -> O
                 return Some(finding.because(remedy.0).remedy(remedy.1));
             }
         }
+        let stat = host.stat(folder).ok().flatten().filter(|_| !is_read_only);
+        let in_container = super::in_container::forbidden_by_selinux(host, &finding, folder).or_else(|| {
+            stat.and_then(|stat| super::in_container::of_another_owner(host, &finding, folder, &stat))
+        });
+        if let Some(finding) = in_container {
+            return Some(finding);
+        }
         let home =
             host.env(HOME).ok().flatten().filter(|home| home != "/" && folder.starts_with(home.as_str()));
         return Some(match home {

@@ -5,7 +5,7 @@ use yolo_base::env::TMPDIR;
 use yolo_base::format;
 
 use crate::checks::{Answer, Check};
-use crate::facts::{FileSystem, Host};
+use crate::facts::{FileSystem, Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::shell_quote::quote;
@@ -28,7 +28,16 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let folder = named.unwrap_or_else(|| "/tmp".to_owned());
     if host.exists(&folder) == Ok(false) {
         let title = format!("TMPDIR is {folder}, which does not exist");
-        return Ok(vec![Finding::new("disk.temporary", title).command("unset TMPDIR")]);
+        let finding = Finding::new("disk.temporary", title);
+        return Ok(vec![if host.place() == Place::Apptainer {
+            finding
+                .because("the variable comes from outside of the container, which does not show that folder")
+                .remedy("start the container with the folder, or with another value of the variable")
+                .command("apptainer exec --nv --bind \"$TMPDIR\" …  # on the host")
+                .command("apptainer exec --nv --env TMPDIR=/tmp …  # on the host")
+        } else {
+            finding.command("unset TMPDIR")
+        }]);
     }
     let space = host.file_system(&folder)?;
     let what = if space.options.iter().any(|option| option == "noexec") {
@@ -50,6 +59,17 @@ fn run(host: &Host, _: &Intent) -> Answer {
         }
     };
     let finding = Finding::new("disk.temporary", format!("{folder}, for temporary files, {what}"));
+    if super::make_room::is_layer_of_apptainer(host, &space) {
+        return Ok(vec![
+            finding
+                .because(super::make_room::OF_LAYER)
+                .remedy(
+                    "start the container with a folder of the host's disk for /tmp and /var/tmp (--workdir), or without --contain, -C and \
+                     --no-home, so that it has those of the host",
+                )
+                .command("apptainer exec --nv --contain --workdir <folder> …  # on the host"),
+        ]);
+    }
     let finding = match share_of_user(host, &space) {
         Some(_) if host.is_own_machine() && what.contains("usrquota") => finding
             .because(

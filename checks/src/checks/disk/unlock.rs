@@ -1,7 +1,7 @@
 //! The remedy for a folder that this user may not write to. Owners can change the permissions; an administrator returns
 //! what belongs to root.
 
-use super::root_squash;
+use super::{in_container, root_squash};
 use crate::change::Change;
 use crate::facts::{Host, Stat};
 use crate::finding::Finding;
@@ -24,6 +24,11 @@ pub(super) fn with_remedy(host: &Host, finding: Finding, folder: &str, stat: &St
             .remedy("remount the disk as writable, or set YOLO_HOME to a folder on another disk");
     }
     if let Some(finding) = root_squash::explained(host, &finding, folder) {
+        return finding;
+    }
+    let in_container = in_container::forbidden_by_selinux(host, &finding, folder)
+        .or_else(|| in_container::of_another_owner(host, &finding, folder, stat));
+    if let Some(finding) = in_container {
         return finding;
     }
     match (stat.uid, user) {

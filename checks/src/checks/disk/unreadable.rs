@@ -3,7 +3,7 @@
 
 use yolo_base::format;
 
-use super::root_squash;
+use super::{in_container, root_squash};
 use crate::facts::{Host, Unknown};
 use crate::finding::Finding;
 use crate::shell_quote::quote;
@@ -51,6 +51,9 @@ pub(super) fn finding(
         return Some(finding.remedy("give yourself permission to read them: Properties, Security"));
     }
     if let Some(finding) = root_squash::explained(host, &finding, first) {
+        return Some(finding);
+    }
+    if let Some(finding) = in_container::forbidden_by_selinux(host, &finding, first) {
         return Some(finding);
     }
     let folder = quote(first.rsplit_once('/').map_or(".", |(folder, _)| folder));

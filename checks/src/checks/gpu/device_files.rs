@@ -175,7 +175,22 @@ fn missing(host: &Host) -> Option<Finding> {
     }
     if host.is_container() {
         let remedy = "start the container with --gpus all, or with the missing device files";
-        return Some(start_with(host, finding.remedy(remedy), Start::Gpus(1)));
+        let finding = start_with(host, finding.remedy(remedy), Start::Gpus(1));
+        let program = match host.place() {
+            _ if host.rental().is_some() || host.workshop().is_some() => return Some(finding),
+            Place::Docker => "docker",
+            Place::Podman => "podman",
+            _ => return Some(finding),
+        };
+        return Some(
+            finding
+                .remedy(
+                    "start the container with the GPUs; if it was started so, the CDI specification of the host was written before its module \
+                     nvidia-uvm was loaded, and lacks the file: write it again, or start the container with the file by its name",
+                )
+                .command("sudo nvidia-modprobe -u -c=0 && sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml  # on the host")
+                .command(format!("{program} run --device /dev/nvidia-uvm --device /dev/nvidia-uvm-tools …  # on the host")),
+        );
     }
     // An update has removed the modules of the running kernel, so nvidia-uvm can no longer be loaded.
     if let Ok(kernel) = host.kernel_release()

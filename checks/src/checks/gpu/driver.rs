@@ -310,6 +310,16 @@ fn mismatch(host: &Host) -> Finding {
                  without a kernel module"
             ))
             .command(format!("sh NVIDIA-Linux-x86_64-{module}.run --no-kernel-module")),
+        (Place::Docker | Place::DockerInWsl | Place::Podman | Place::Pod, _) if of_image(host) => finding
+            .because(
+                "the loader finds libraries of the driver that a package of the image brought, before those of the host that the container \
+                 was given",
+            )
+            .remedy(
+                "remove the driver's packages from the image, build it again, and start a new container from it; the container gets the \
+                 driver's libraries from its host",
+            )
+            .command("RUN apt-get purge -y '^libnvidia-.*' '^nvidia-driver.*' '^nvidia-utils.*' '^cuda-drivers.*'  # in the Dockerfile"),
         (Place::Docker | Place::DockerInWsl | Place::Podman, _) => restart_container(
             host,
             finding
@@ -317,6 +327,19 @@ fn mismatch(host: &Host) -> Finding {
         ),
         _ => restart(host, finding),
     }
+}
+
+/// Whether a package of this image brought libraries of the driver, which a container gets from its host.
+fn of_image(host: &Host) -> bool {
+    const PACKAGES: [&str; 3] = ["libnvidia-compute", "libnvidia-ml1", "nvidia-utils"];
+    let is_of_driver = |name: &str| PACKAGES.iter().any(|package| name.starts_with(package));
+    let files = host.folder("/var/lib/dpkg/info").ok().flatten().unwrap_or_default();
+    let is_listed = |text: String| {
+        text.lines().any(|line| line.strip_prefix("ii").is_some_and(|rest| is_of_driver(rest.trim_start())))
+    };
+    let is_left = |name: &str| name.ends_with(".md5sums") || host.is_recorded() && name.ends_with(".list");
+    files.iter().any(|name| is_left(name) && is_of_driver(name))
+        || host.recorded_outputs("dpkg").into_iter().any(|(_, output)| is_listed(output.text()))
 }
 
 /// Whether the module on the disk is the library's, and was there before the machine started: then the old one comes from

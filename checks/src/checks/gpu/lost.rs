@@ -93,7 +93,41 @@ fn run(host: &Host, _: &Intent) -> Answer {
             None => findings.extend(earlier(host, gpu, &xids)),
         }
     }
+    if findings.is_empty() {
+        findings.extend(locked(host, &gpus));
+    }
     Ok(super::merge::merge_alike(findings))
+}
+
+/// A card that the driver calls locked again and again, without an error that has a number.
+fn locked(host: &Host, gpus: &[Gpu]) -> Option<Finding> {
+    /// One line may be of a program with a long kernel, after which the card works.
+    const OFTEN: usize = 3;
+    const OF_ADDRESSES: [&str; 2] = ["dmaAllocMapping", "mapping_reuse.c"];
+    let lines = host.kernel_lines(&[LOCKED]);
+    let last = lines.last().filter(|_| lines.len() >= OFTEN && !gpus.is_empty() && host.job().is_none())?;
+    let who = match gpus {
+        [only] => super::label(only),
+        _ => "a GPU".to_owned(),
+    };
+    let title =
+        format!("{who} stopped processing and is locked, as the driver has logged {} times", lines.len());
+    let finding = Finding::new("gpu.xid", title).seen(last.clone());
+    let of_addresses = host.kernel_lines(&OF_ADDRESSES).into_iter().next();
+    let Some(seen) = of_addresses.filter(|_| host.is_own_machine()) else {
+        return Some(restart(host, finding));
+    };
+    let finding = finding
+        .seen(seen)
+        .because(
+            "the driver has no room left to show memory of the card to the system (BAR1), which a desktop on the same card uses up in days, \
+             above all without Resizable BAR; programs then hang, and cannot be ended",
+        )
+        .remedy(
+            "restart the machine; then let the desktop use another card, such as that of the processor, or train without a desktop (`sudo \
+             systemctl isolate multi-user.target`), turn Resizable BAR on in the firmware settings, or go back to driver branch 580",
+        );
+    Some(restart(host, finding))
 }
 
 /// Cards that fell off the bus according to the kernel log and that the driver does not list.

@@ -15,6 +15,7 @@ mod hang_advice;
 mod heat;
 mod held_slow;
 mod iommu;
+mod job_unknown;
 mod kernel_module;
 mod lockdown;
 mod lost;
@@ -64,6 +65,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &lost::CHECK,
     &xid_before::CHECK,
     &visible_devices::CHECK,
+    &job_unknown::CHECK,
     &mixed::CHECK,
     &compute_mode::CHECK,
     &mps::CHECK,

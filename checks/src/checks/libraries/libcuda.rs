@@ -102,9 +102,24 @@ fn without_toolkit(host: &Host) -> Finding {
                 "install the NVIDIA Container Toolkit on the host, and start a new container with GPUs instead of device files: \
                  in a compose file under `deploy.resources.reservations.devices`",
             ),
+        (Place::Pod, _) if !has_capabilities && host.rental().is_none() => return without_runtime_of_node(finding),
         _ => without_compute(host, finding),
     };
     start_with(host, finding, Start::Libraries)
+}
+
+/// The finding about a pod with the files that the device plugin chose, and without the libraries that its runtime brings.
+pub(in crate::checks) fn without_runtime_of_node(finding: Finding) -> Finding {
+    finding
+        .because(
+            "the device plugin gave the pod the files, and the container runtime of the node did not bring the libraries: it has neither CDI \
+             nor NVIDIA's runtime turned on",
+        )
+        .remedy(
+            "set NVIDIA's runtime class in the pod's specification; or turn CDI on in containerd of the node (`enable_cdi = true` and \
+             `cdi_spec_dirs`; containerd 2 has it on), as NVIDIA's GPU Operator does with `cdi.enabled=true`",
+        )
+        .command("runtimeClassName: nvidia")
 }
 
 fn is_container_in_wsl(host: &Host) -> bool {

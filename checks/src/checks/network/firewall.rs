@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::interface_name::{is_link_local, reaches_others};
 use super::packet_rules::Peers;
-use super::{interfaces, packet_filter};
+use super::{interfaces, open_firewall, packet_filter};
 use crate::checks::{Answer, Check};
 use crate::facts::{Host, Interface};
 use crate::finding::Finding;
@@ -27,8 +27,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let range = host.text("/proc/sys/net/ipv4/ip_local_port_range").ok().flatten();
     let range = range.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" to "));
     let (name, commands, seen) = if ufw(host) {
+        if open_firewall::by_ufw(host, &peers) {
+            return Ok(Vec::new());
+        }
         ("ufw", vec![format!("sudo ufw allow from {net}")], None)
     } else if firewalld(host) {
+        if open_firewall::by_firewalld(host, &peers) {
+            return Ok(Vec::new());
+        }
         let command = format!(
             "sudo firewall-cmd --permanent --zone=trusted --add-source={net} && sudo firewall-cmd --reload"
         );
@@ -96,6 +102,14 @@ fn peers(host: &Host, intent: &Intent) -> Peers {
         Some((net, one.name.clone()))
     });
     let (net, interface) = found.unzip();
+    // Clouds give addresses without a network, and a route to everything else in it.
+    let net = match net.as_deref().and_then(|net| net.strip_suffix("/32")) {
+        Some(own) => private_range(own).map(ToOwned::to_owned).or_else(|| {
+            let other = master.map(|master| master.to_string()).filter(|master| master != own);
+            other.filter(|_| intent.nnodes.is_none_or(|count| count <= 2))
+        }),
+        None => net,
+    };
     Peers {
         net: net.unwrap_or_else(|| "ADDRESS-OF-THE-OTHER-MACHINE".to_owned()),
         interface,
@@ -105,6 +119,14 @@ fn peers(host: &Host, intent: &Intent) -> Peers {
         },
         others: intent.nnodes.unwrap_or(2).saturating_sub(1),
     }
+}
+
+/// The range of private addresses that holds this one.
+fn private_range(address: &str) -> Option<&'static str> {
+    let address: IpAddr = address.parse().ok()?;
+    ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"]
+        .into_iter()
+        .find(|range| interfaces::contains(range, address))
 }
 
 /// `10.0.0.0/24` of the address `10.0.0.7/24`.

@@ -40,6 +40,11 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let list = value("NCCL_IB_HCA").unwrap_or_default();
     let mut ports = host.infiniband_ports();
     ports.retain(|port| !port.is_efa(host) && (list.is_empty() || takes(&list, port)));
+    let (unfit, ports): (Vec<InfinibandPort>, Vec<InfinibandPort>) =
+        ports.into_iter().partition(|port| list.is_empty() && unfit_kind(host, port).is_some());
+    if let Some(finding) = with_unfit(host, &unfit, &ports) {
+        return Ok(vec![finding]);
+    }
     let Some(port) = ports.iter().find(|port| port.is_active() == Some(true)) else {
         return Ok(subnet_manager(host, &ports).or_else(|| without_link(host, &ports)).into_iter().collect());
     };
@@ -57,12 +62,110 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         without_devices(host, port)
     } else if is_closed(host) {
         without_permission(host, port)
+    } else if let Some(finding) = of_other_containers(host, &ports) {
+        finding
     } else if let Some(port) = without_interface(host, &ports) {
         with_interface(host, port)
     } else {
         return Ok(without_gpudirect(host, port).into_iter().collect());
     };
     Ok(vec![finding.status(status)])
+}
+
+/// What kind of adapter this is, if NCCL takes it and fails to connect through it: iWARP, and Intel's for Ethernet, which also
+/// come up by themselves on boards that have one.
+fn unfit_kind(host: &Host, port: &InfinibandPort) -> Option<&'static str> {
+    const INTEL: &str = "0x8086";
+    let file = |name: &str| {
+        host.text(&format!("/sys/class/infiniband/{}/{name}", port.adapter))
+            .ok()
+            .flatten()
+            .unwrap_or_default()
+    };
+    if file("node_type").contains("RNIC") {
+        Some("iWARP")
+    } else if port.is_ethernet()
+        && (file("device/vendor").trim() == INTEL || port.adapter.starts_with("irdma"))
+    {
+        Some("RoCE of Intel")
+    } else {
+        None
+    }
+}
+
+/// The finding about active adapters that NCCL takes to no avail. Without the library, or the device files, it takes none.
+fn with_unfit(host: &Host, unfit: &[InfinibandPort], others: &[InfinibandPort]) -> Option<Finding> {
+    let port = unfit.iter().find(|port| port.is_active() == Some(true))?;
+    if is_library_missing(host) || is_device_missing(host) {
+        return None;
+    }
+    let kind = unfit_kind(host, port)?;
+    let title = format!("NCCL takes the adapter {}, but cannot connect through it ({kind})", port.adapter);
+    let good: Vec<String> = others
+        .iter()
+        .filter(|port| port.is_active() == Some(true))
+        .map(|port| format!("{}:{}", port.adapter, port.number))
+        .collect();
+    let finding = Finding::new("network.infiniband-unusable", title)
+        .seen(format!("port {} of {} is active", port.number, port.adapter))
+        .because(
+            "NCCL takes every active adapter of RDMA, and connects as InfiniBand and Mellanox' RoCE do: through this one, the first \
+             connection fails with `ibv_modify_qp failed with error Invalid argument`, or hangs",
+        );
+    let finding = if good.is_empty() {
+        finding
+            .remedy("let NCCL use TCP sockets, on all machines of the run")
+            .command("export NCCL_IB_DISABLE=1")
+    } else {
+        finding
+            .remedy("name the other adapters, on all machines of the run")
+            .command(format!("export NCCL_IB_HCA=={}", good.join(",")))
+    };
+    Some(if host.is_own_machine() && good.is_empty() {
+        finding.machine_remedy(
+            "keep the kernel from loading its driver at each start, if nothing else uses it (`echo 'blacklist irdma' | sudo tee \
+             /etc/modprobe.d/irdma.conf`)",
+        )
+    } else {
+        finding
+    })
+}
+
+/// The adapters whose device files are here; `None` if one of the files does not say whose it is.
+fn adapters_with_files(host: &Host) -> Option<Vec<String>> {
+    let owner = |file: String| {
+        let name = host.text(&format!("/sys/class/infiniband_verbs/{file}/ibdev")).ok()??;
+        Some(name.trim().to_owned())
+    };
+    device_files(host)?.into_iter().map(owner).collect()
+}
+
+/// A container sees all adapters of its host, and may have the device files of some.
+fn of_other_containers(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
+    let own = adapters_with_files(host).filter(|_| host.is_container())?;
+    let active = || ports.iter().filter(|port| port.is_active() == Some(true));
+    let is_own = |port: &&InfinibandPort| own.contains(&port.adapter);
+    let name = |port: &InfinibandPort| format!("{}:{}", port.adapter, port.number);
+    let (good, closed): (Vec<&InfinibandPort>, Vec<&InfinibandPort>) = active().partition(is_own);
+    let first = closed.first().filter(|_| !good.is_empty())?;
+    let good: Vec<String> = good.into_iter().map(name).collect();
+    let title = format!(
+        "NCCL sees the {} in this container, which has the device files of {} alone",
+        named(first),
+        good.join(", ")
+    );
+    Some(
+        Finding::new("network.infiniband-unusable", title)
+            .because(
+                "a container shows all adapters of its host; NCCL cannot open those without a device file (`NET/IB : Unable to open device`), \
+                 and machines that use different numbers of adapters wait for each other",
+            )
+            .remedy(
+                "name the adapters that this container has, and equally many on the other machines; or start all containers with the files of \
+                 all adapters (/dev/infiniband)",
+            )
+            .command(format!("export NCCL_IB_HCA=={}", good.join(","))),
+    )
 }
 
 /// Whether somebody built this machine for it. A slower Ethernet adapter can do RoCE too, but mostly nobody set it up.

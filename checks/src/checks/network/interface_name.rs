@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crate::facts::Interface;
 
 /// Name prefixes of bridges, tunnels and container interfaces, which lead to no other machine.
-const VIRTUAL: [&str; 56] = [
+const VIRTUAL: [&str; 57] = [
     "docker",
     "br-",
     "veth",
@@ -65,6 +65,8 @@ const VIRTUAL: [&str; 56] = [
     "wt0",
     "Meta",
     "Mihomo",
+    // The agent of a cloud on its node, such as Amazon's EKS Pod Identity.
+    "pod-id-link",
 ];
 
 /// Whether an interface can lead to other machines, by its name.
@@ -76,7 +78,9 @@ pub(crate) fn leads_out(interface: &str) -> bool {
 /// leads to the management controller in the machine's case, and any port with a cable has one of IPv6 without being set
 /// up. One of IPv4 is what two machines have that share a cable.
 pub(crate) fn reaches_others(interface: &Interface) -> bool {
-    let of_ipv4 = |text: &String| address(text).is_some_and(|address| address.is_ipv4());
+    // An address without a network is that of an agent on this machine.
+    let of_ipv4 =
+        |text: &String| address(text).is_some_and(|address| address.is_ipv4()) && !text.ends_with("/32");
     let is_set_up =
         !is_link_local(interface) || !is_of_usb(&interface.name) && interface.addresses.iter().any(of_ipv4);
     leads_out(&interface.name) && is_set_up
@@ -129,6 +133,9 @@ mod tests {
         assert!(!reaches("enx0a1b2c3d4e5f", &["169.254.3.1/24", "fe80::1/64"]));
         assert!(!reaches("enp0s20f0u8u3c2", &["169.254.95.118/24"]));
         assert!(!reaches("usb0", &["fe80::1/64"]));
+        assert!(!reaches("pod-id-link0", &["169.254.170.23/32", "fd00:ec2::23/128"]));
+        assert!(!reaches("eth2", &["169.254.169.2/32"]));
+        assert!(reaches("ens4", &["10.128.0.2/32"]));
         assert!(reaches("enx0a1b2c3d4e5f", &["192.168.1.7/24"]));
         assert!(!reaches("eth1", &["fe80::1/64"]));
         // The link between two DGX Spark.

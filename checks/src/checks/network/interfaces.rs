@@ -188,8 +188,28 @@ pub(super) fn choice(host: &Host, name: &'static str) -> Option<Choice> {
 fn best<'a>(up: &[&'a Interface], intent: &Intent, host: &Host) -> Option<&'a Interface> {
     let master = master_of(host, intent);
     let of_master = up.iter().copied().find(|one| reaches(one, master));
+    let by_route = || {
+        let table = host.text("/proc/net/route").ok().flatten()?;
+        let name = interface_of_route(&table, master_of(host, intent)?)?;
+        up.iter().copied().find(|one| one.name == name && reaches_others(one))
+    };
     let real = up.iter().copied().filter(|one| reaches_others(one));
-    of_master.or_else(|| real.min_by_key(|one| is_link_local(one)))
+    of_master.or_else(by_route).or_else(|| real.min_by_key(|one| is_link_local(one)))
+}
+
+/// The interface of the most specific route to an address, in `/proc/net/route`: name, destination, gateway, flags, references,
+/// uses, metric, mask. Numbers are those of a machine that begins with the last byte.
+fn interface_of_route<'a>(table: &'a str, to: IpAddr) -> Option<&'a str> {
+    let IpAddr::V4(to) = to else { return None };
+    let number = |text: &str| u32::from_str_radix(text, 16).ok().map(u32::swap_bytes);
+    let route = |line: &'a str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (net, mask) = (number(words.get(1)?)?, number(words.get(7)?)?);
+        (to.to_bits() & mask == net).then_some((mask, *words.first()?))
+    };
+    // Of equals, the kernel lists first what it takes.
+    let routes: Vec<(u32, &str)> = table.lines().skip(1).filter_map(route).collect();
+    routes.into_iter().rev().max_by_key(|(mask, _)| *mask).map(|(_, name)| name)
 }
 
 fn master_of(host: &Host, intent: &Intent) -> Option<IpAddr> {
@@ -250,10 +270,22 @@ mod tests {
         assert!(!contains("fe80::1/64", "1.2.3.4".parse().unwrap()));
     }
 
+    #[test]
+    fn the_most_specific_route_leads_to_an_address() {
+        let table = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n\
+            enp12s0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n\
+            enp12s0\t0100000A\t00000000\t0005\t0\t0\t100\tFFFFFFFF\t0\t0\t0\n\
+            enp6s0f0\t0001000A\t0101000A\t0003\t0\t0\t0\t00FFFFFF\t0\t0\t0\n";
+        let to = |address: &str| interface_of_route(table, address.parse().unwrap());
+        assert_eq!((to("10.0.0.7"), to("10.0.1.9")), (Some("enp12s0"), Some("enp6s0f0")));
+        assert_eq!(to("fe80::1"), None);
+    }
+
     proptest! {
         #[test]
         fn any_words_are_read(value in "(\\^|=|eth|,|:|\\PC){0,8}", address in "([0-9]{1,3}|\\.|/|:|\\PC){0,10}") {
             let _ = (takes(&value, "eth0"), contains(&address, Ipv4Addr::LOCALHOST.into()));
+            let _ = interface_of_route(&value, Ipv4Addr::LOCALHOST.into());
         }
     }
 }

@@ -9,6 +9,7 @@ mod interface_name;
 mod interfaces;
 mod internet;
 mod one_subnet;
+mod open_firewall;
 mod packet_filter;
 mod packet_rules;
 pub(in crate::checks) mod port;

@@ -128,6 +128,15 @@ impl Chains {
     }
 }
 
+/// Whether rules that accept, and a policy that refuses everything else, let in the other machines.
+pub(super) fn let_in(rules: Vec<Rule>, peers: &Peers) -> bool {
+    const CHAIN: &str = "input";
+    let mut chains = Chains::default();
+    chains.close(CHAIN, String::new());
+    rules.into_iter().for_each(|rule| chains.add(CHAIN, rule, String::new()));
+    chains.closing(CHAIN, peers).is_none()
+}
+
 impl Peers {
     fn about(&self, rule: &Rule) -> About {
         let is_ours = |name: &String| match (&self.interface, name.strip_suffix(['*', '+'])) {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use super::interfaces::master;
 use crate::checks::{Answer, Check};
-use crate::facts::{Host, InfinibandPort};
+use crate::facts::{Gpu, Host, InfinibandPort};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::nccl_files;
@@ -29,7 +29,15 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let mut ports = host.infiniband_ports();
-    ports.retain(|port| port.is_active() == Some(true) && port.is_ethernet() && !port.is_efa(host));
+    ports.retain(|port| port.is_active() == Some(true) && !port.is_efa(host));
+    // Ports of InfiniBand need no address; one of Ethernet beside them is mostly for management.
+    let (ports, of_infiniband): (Vec<InfinibandPort>, Vec<InfinibandPort>) =
+        ports.into_iter().partition(InfinibandPort::is_ethernet);
+    let of_infiniband: Vec<String> = of_infiniband
+        .iter()
+        .filter(|port| port.layer.as_deref() == Some("InfiniBand"))
+        .map(|port| format!("{}:{}", port.adapter, port.number))
+        .collect();
     let master = intent.master_addr.as_deref().and_then(|name| master(host, name).ok().flatten());
     let counts_local = matches!(master, Some(IpAddr::V4(address)) if address.is_link_local());
     let known: Vec<(&InfinibandPort, bool)> =
@@ -38,7 +46,8 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         let of = known.iter().filter(|(_, leads)| *leads == wanted);
         of.map(|(port, _)| format!("{}:{}", port.adapter, port.number)).collect::<Vec<_>>()
     };
-    let (strays, good) = (names(false), names(true));
+    let (strays, mut good) = (names(false), names(true));
+    good.splice(0..0, of_infiniband);
     if strays.is_empty() || good.is_empty() || known.len() < ports.len() {
         return Ok(Vec::new());
     }
@@ -48,11 +57,56 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         strays.join(", ")
     );
     let finding = Finding::new("network.roce-stray-port", title);
+    if let Some((whole, half)) = halves(host, &strays, &good) {
+        return Ok(vec![of_spark(host, finding, &whole, &half)]);
+    }
     Ok(vec![
         finding
-            .seen(format!("ports with one: {}", good.join(", ")))
+            .seen(format!("ports that do: {}", good.join(", ")))
             .command(format!("export {HCA}=={}", good.join(","))),
     ])
+}
+
+/// The two names under which a DGX Spark, and its relatives, show one port: `rocep1s0f0` and `roceP2p1s0f0`. The cable is used
+/// in full only through both.
+fn halves(host: &Host, strays: &[String], good: &[String]) -> Option<(String, String)> {
+    let is_gb10 = |gpu: &Gpu| gpu.name().is_ok_and(|name| name.contains("GB10"));
+    if !host.gpus().is_ok_and(|gpus| gpus.iter().any(is_gb10)) {
+        return None;
+    }
+    let name = |port: &String| port.split(':').next().unwrap_or_default().to_owned();
+    let plain = |port: &String| name(port).replacen("roceP2p", "rocep", 1);
+    strays.iter().find_map(|stray| {
+        let other = good.iter().find(|other| plain(other) == plain(stray))?;
+        Some((name(other), name(stray)))
+    })
+}
+
+/// The interface of such a port has the end of its name.
+fn of_spark(host: &Host, finding: Finding, whole: &str, half: &str) -> Finding {
+    let interface = half.replacen("roce", "en", 1);
+    let interfaces = host.interfaces().unwrap_or_default();
+    let interface = interfaces
+        .into_iter()
+        .map(|one| one.name)
+        .find(|name| name.starts_with(&interface))
+        .unwrap_or(interface + "np0");
+    finding
+        .seen(format!("{whole} and {half} are the two halves of one port"))
+        .because(
+            "the port of this machine is connected by two links, each with an adapter and an interface of its own; with one of them alone the \
+             cable carries half",
+        )
+        .remedy(
+            "give the second half an address in a network of its own, with another last number on each machine and the same largest packet \
+             (mtu) as the first half, in a file of netplan, so that it stays; then let NCCL use both halves, on all machines",
+        )
+        .command(format!(
+            "printf 'network:\\n  version: 2\\n  ethernets:\\n    {interface}: {{addresses: [192.168.101.1/24], mtu: 9000}}\\n' | sudo tee \
+             /etc/netplan/41-second-half.yaml"
+        ))
+        .command("sudo chmod 600 /etc/netplan/41-second-half.yaml && sudo netplan apply")
+        .command(format!("export {HCA}={whole},{half}"))
 }
 
 /// Whether a port has an address that is more than link-local, or link-local if that counts; `None` if nothing is known about it.

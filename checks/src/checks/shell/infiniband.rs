@@ -85,27 +85,25 @@ fn gid(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
     let used = |port: &&InfinibandPort| {
         port.is_ethernet() && port.is_active() != Some(false) && (list.is_empty() || takes(&list, port))
     };
-    let port = ports.iter().find(used)?;
-    let who = format!("{} port {}", port.adapter, port.number);
-    let (what, status) = match port.address(host, entry)? {
-        None => (format!("entry {entry} of the GID table of {who} is empty"), Status::Error),
-        Some(address) if is_link_local(address) => (
-            format!(
-                "that GID of {who} is the link-local address {address}, which is not routed to other networks"
-            ),
-            Status::Warning,
-        ),
-        Some(_) if !is_version_2(host, port, entry) && best_entry(host, port).is_some() => (
-            format!("that GID of {who} is of RoCE v1, which is not routed to other networks"),
-            Status::Warning,
-        ),
-        Some(_) => return None,
-    };
+    let used: Vec<&InfinibandPort> = ports.iter().filter(used).collect();
+    // Each port has its own table, so that the entry may be right on one and wrong on another.
+    let worst = used
+        .iter()
+        .filter_map(|port| Some((*port, flaw_of_entry(host, port, entry)?)))
+        .max_by_key(|(_, (_, status))| *status);
+    let (port, (what, status)) = worst?;
     let title = format!("{} is \"{entry}\": {what}", setting.place());
     let finding = setting.finding("shell.variable-breaks", title).status(status).because(
         "ranks on other machines cannot connect to this address over RoCE: ibv_modify_qp fails with `Connection timed \
          out` or `Invalid argument`",
     );
+    let mut bests: Vec<u32> = used.iter().filter_map(|port| best_entry(host, port)).collect();
+    bests.dedup();
+    if bests.len() > 1 {
+        return Some(setting.command(finding.seen("the ports have their addresses in different entries").remedy(
+            "unset the variable on all machines (in a compose file with `null`), so that NCCL chooses the entry of each port",
+        )));
+    }
     Some(match best_entry(host, port) {
         Some(best) => {
             let address = port.address(host, best).flatten().map_or(String::new(), |address| {
@@ -118,6 +116,25 @@ fn gid(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
             )))
         }
         None => setting.command(setting.text(finding)),
+    })
+}
+
+/// Why an entry of a port's table does not reach other machines; `None` if it does, or if it is unknown.
+fn flaw_of_entry(host: &Host, port: &InfinibandPort, entry: u32) -> Option<(String, Status)> {
+    let who = format!("{} port {}", port.adapter, port.number);
+    Some(match port.address(host, entry)? {
+        None => (format!("entry {entry} of the GID table of {who} is empty"), Status::Error),
+        Some(address) if is_link_local(address) => (
+            format!(
+                "that GID of {who} is the link-local address {address}, which is not routed to other networks"
+            ),
+            Status::Warning,
+        ),
+        Some(_) if !is_version_2(host, port, entry) && best_entry(host, port).is_some() => (
+            format!("that GID of {who} is of RoCE v1, which is not routed to other networks"),
+            Status::Warning,
+        ),
+        Some(_) => return None,
     })
 }
 

@@ -19,8 +19,10 @@ pub(super) static CHECK: Check = Check {
 const LASTING: [&str; 3] = ["TMUX", "STY", "ZELLIJ"];
 
 fn run(host: &Host, intent: &Intent) -> Answer {
-    let is_machine = host.place() == Place::Machine && host.job().is_none();
-    if host.os()? != "linux" || !is_machine {
+    // A container may have a server for SSH, as rented ones do, and no systemd.
+    let is_container = matches!(host.place(), Place::Docker | Place::Podman | Place::Pod);
+    let is_machine = host.place() == Place::Machine;
+    if host.os()? != "linux" || host.job().is_some() || !(is_machine || is_container) {
         return Ok(Vec::new());
     }
     let is_set = |name: &&str| host.env(name).is_ok_and(|value| value.is_some());
@@ -33,7 +35,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let lingers = host.exists(&format!("/var/lib/systemd/linger/{name}")).unwrap_or(false);
     // Lingering spares what systemd runs for the user, and not what is in a session.
     let groups = host.text("/proc/self/cgroup").ok().flatten().unwrap_or_default();
-    if kills(host, &name, user.uid) && (groups.contains("/session-") || !lingers) {
+    if is_machine && kills(host, &name, user.uid) && (groups.contains("/session-") || !lingers) {
         let title =
             "systemd ends all programs of this user when the session closes, also in tmux and after nohup";
         let finding = Finding::new("system.session-ends", title)
@@ -49,7 +51,18 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let title = "a run in this SSH session ends when the connection breaks off";
-    Ok(vec![Finding::new("system.session-ends", title).status(Status::Info)])
+    let finding = Finding::new("system.session-ends", title).status(Status::Info);
+    Ok(vec![if is_container {
+        finding
+            .remedy(
+                "start the run in tmux, to which you can return (`tmux attach -t train`); many images lack it (`apt-get install -y tmux`), and \
+                 then nohup is enough",
+            )
+            .command("tmux new -s train")
+            .command("nohup yolo train … > train.log 2>&1 &")
+    } else {
+        finding
+    }])
 }
 
 /// Whether logind is set to end a user's programs. Distributions build it so that it does not.

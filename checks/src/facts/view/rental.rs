@@ -75,7 +75,20 @@ impl Host {
         let is_set =
             |name: &str| self.env(name).is_ok_and(|value| value.is_some_and(|value| !value.is_empty()));
         let found = VARIABLES.iter().find(|(name, _)| is_set(name)).map(|(_, rental)| *rental);
-        found.filter(|_| self.is_container() && self.job().is_none())
+        if !self.is_container() || self.job().is_some() {
+            return None;
+        }
+        found.or_else(|| self.rental_of_files())
+    }
+
+    /// The service, by its files: a login by SSH lacks the variables with which the container was started.
+    fn rental_of_files(&self) -> Option<Rental> {
+        let has_file = |path: &str| self.exists(path) == Ok(true);
+        let mounts = || self.text("/proc/self/mountinfo").ok().flatten().unwrap_or_default();
+        if has_file("/etc/rp_environment") || mounts().contains(".runpod.net") {
+            return Some(Rental::Runpod);
+        }
+        has_file("/root/.vast_containerlabel").then_some(Rental::Vast)
     }
 }
 
@@ -95,6 +108,22 @@ mod tests {
         let runpod = json!({ "RUNPOD_POD_ID": "abc" });
         assert_eq!(rental(runpod.clone(), json!("")), Some(Rental::Runpod));
         assert_eq!(rental(runpod, Value::Null), None);
+        let of_files = |files: Value| {
+            Host::from_value(json!({ "version": 1, "os": "linux", "env": {}, "files": files }))
+                .unwrap()
+                .0
+                .rental()
+        };
+        let mount = "70 60 0:50 / /workspace rw - fuse mfs#us-tx-3.runpod.net:9421 rw\n";
+        assert_eq!(
+            of_files(json!({ "/.dockerenv": "", "/proc/self/mountinfo": mount })),
+            Some(Rental::Runpod)
+        );
+        assert_eq!(
+            of_files(json!({ "/.dockerenv": "", "/root/.vast_containerlabel": "C.7" })),
+            Some(Rental::Vast)
+        );
+        assert_eq!(of_files(json!({ "/.dockerenv": null, "/etc/rp_environment": "" })), None);
         assert_eq!(rental(json!({ "CONTAINER_ID": "7" }), json!("")), None);
         assert_eq!(rental(json!({ "JUPYTERHUB_USER": "mara", "SLURM_JOB_ID": "7" }), json!("")), None);
     }
