@@ -9,6 +9,7 @@ use super::{
     device_files, driver_unsuited, hang_advice, kernel_module, lost, lost_in_sleep, module_of_host, no_card,
     oops, outside_job, pci, windows_host,
 };
+use crate::checks::libraries::other_libcuda;
 use crate::checks::{Answer, Check};
 use crate::facts::{Family, Host, NvmlState, Packages, Place, Stat, Version};
 use crate::finding::Finding;
@@ -242,6 +243,11 @@ fn mismatch(host: &Host) -> Finding {
         _ => "the NVIDIA driver's library and kernel module have different versions".to_owned(),
     };
     let finding = Finding::new("gpu.driver-mismatch", title);
+    if let Some(finding) =
+        module.as_ref().and_then(|module| other_libcuda::of_variable(host, finding.clone(), module))
+    {
+        return finding;
+    }
     if host.is_own_machine() && image::of(host).is_some() && on_disk(host) == module {
         let finding = finding
             .remedy(

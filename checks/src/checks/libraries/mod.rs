@@ -17,7 +17,7 @@ mod libstdcxx;
 mod libtorch;
 mod noexec;
 mod old_runtime;
-mod other_libcuda;
+pub(super) mod other_libcuda;
 mod packaged_nccl;
 mod replacement;
 mod version;

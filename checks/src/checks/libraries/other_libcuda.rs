@@ -3,7 +3,7 @@
 
 use yolo_base::env::LD_LIBRARY_PATH;
 
-use crate::facts::{Gpu, Host, Library, Place, Version, library_version};
+use crate::facts::{Gpu, Host, Library, Place, Version, Via, library_version};
 use crate::finding::Finding;
 use crate::remedies::fit::is_of_service;
 use crate::shell_quote::quote;
@@ -73,6 +73,38 @@ pub(super) fn find(host: &Host, first: &Library) -> Option<Finding> {
             purge.into_iter().filter(|command| !command.is_empty()).fold(finding, Finding::command)
         }
     })
+}
+
+/// The finding that library and module differ, if a folder of the variable has a copy of the driver's libraries, and those
+/// that fit the module are elsewhere: neither a restart nor an update repairs that.
+pub(in crate::checks) fn of_variable(host: &Host, finding: Finding, module: &str) -> Option<Finding> {
+    const NAME: &str = "libnvidia-ml.so.1";
+    const OF_NIXOS: &str = "/run/opengl-driver/lib";
+    let found = host.library(NAME).ok()?;
+    let (first, others) = found.split_first()?;
+    if first.via != Some(Via::LdLibraryPath) || !is_in_variable(host, first) {
+        return None;
+    }
+    let is_of_nixos = || {
+        let names = host.folder(OF_NIXOS).ok().flatten().unwrap_or_default();
+        names.contains(&format!("libnvidia-ml.so.{module}"))
+    };
+    let fits = |library: &Library| library.version.as_deref() == Some(module);
+    if fits(first) || !(others.iter().any(fits) || is_of_nixos()) {
+        return None;
+    }
+    let finding = finding
+        .seen(first.path.clone())
+        .because(
+            "a folder of LD_LIBRARY_PATH has a copy of the driver's libraries, which the loader finds before those that fit the module; \
+             neither a restart nor an update changes that",
+        )
+        .remedy(
+            "take that folder out of LD_LIBRARY_PATH, also where it is set: a shell's start file, an environment, a shell.nix; the driver's \
+             libraries must come from the system, so put no copy of them and no `nvidia_x11` of Nix into an environment (on NixOS they are \
+             in /run/opengl-driver/lib; elsewhere nixGL finds the system's for programs of Nix)",
+        );
+    Some(without_folder(host, finding, first))
 }
 
 /// One of `cuda-compat`, if it does not work here.
