@@ -292,6 +292,18 @@ pub(super) const ROWS: &[Entry] = &[
         detects: &[],
     },
     Entry {
+        id: "network.nccl-plugin",
+        area: Area::Network,
+        status: Status::Info,
+        title: "NCCL loads a plugin for networks",
+        cause: "NCCL takes a library of this name that the loader finds, also one that an image or a node of a cloud brings for another \
+                version of NCCL or another network: a run over several machines then ends with an internal error, crashes or hangs, above \
+                all if only some of the machines have it",
+        remedy: Some("if a run ends or hangs when it starts, do without the plugin, on all machines"),
+        fix: None,
+        detects: &[],
+    },
+    Entry {
         id: "network.roce-stray-port",
         area: Area::Network,
         status: Status::Warning,

@@ -245,5 +245,10 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
         "sudo rm -f /lib/udev/rules.d/50-remove-nvidia.rules",
         "the rule that removes the card; envycontrol writes it again if asked",
     ),
+    (
+        "RUN rm -f /usr/lib/x86_64-linux-gnu/libcuda.so*",
+        "in a new image only: libraries that each container gets from its host",
+    ),
+    ("RUN apt-get purge -y '^libnvidia-.*'", "the same, by their packages"),
     ("sudo nixos-rebuild switch --upgrade", "a new generation; the present one stays to go back to"),
 ];

@@ -5,6 +5,7 @@ use crate::checks::{Answer, Check};
 use crate::facts::{Host, Place};
 use crate::finding::Finding;
 use crate::intent::Intent;
+use crate::remedies::service;
 
 pub(super) static CHECK: Check = Check {
     question: "Do packets of containers fit into the network of this machine?",
@@ -44,7 +45,7 @@ fn run(host: &Host, _: &Intent) -> Answer {
                  be made anew (`driver_opts: {{ com.docker.network.driver.mtu: \"{room}\" }}`)"
             ))
             .command(format!("\"mtu\": {room}"))
-            .command("sudo systemctl restart docker")
+            .command(service::restart(host, "docker"))
     } else {
         let program = if *bridge == "lxdbr0" { "lxc" } else { "incus" };
         finding

@@ -35,7 +35,7 @@ fn bind(host: &Host, path: &str) -> Option<Bind> {
 }
 
 /// Whether the permissions of a file or folder let this user do what its answer says they may not.
-fn is_against_mode(host: &Host, stat: &Stat) -> bool {
+pub(super) fn is_against_mode(host: &Host, stat: &Stat) -> bool {
     let Some(mode) = stat.mode.as_deref().and_then(|mode| u32::from_str_radix(mode, 8).ok()) else {
         return false;
     };

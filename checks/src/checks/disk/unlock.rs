@@ -26,6 +26,16 @@ pub(super) fn with_remedy(host: &Host, finding: Finding, folder: &str, stat: &St
     if let Some(finding) = root_squash::explained(host, &finding, folder) {
         return finding;
     }
+    let is_own = stat.uid.is_some() && stat.uid == user;
+    if is_own && in_container::is_against_mode(host, stat) && needs_ticket(host, folder) {
+        return finding
+            .because(
+                "it is yours, and on a server that asks for a ticket of Kerberos, which has ended: then everything there answers `Permission \
+                 denied`",
+            )
+            .remedy("get a new ticket; `klist` shows until when it lasts")
+            .command("kinit");
+    }
     let in_container = in_container::forbidden_by_selinux(host, &finding, folder)
         .or_else(|| in_container::of_another_owner(host, &finding, folder, stat));
     if let Some(finding) = in_container {
@@ -44,4 +54,12 @@ pub(super) fn with_remedy(host: &Host, finding: Finding, folder: &str, stat: &St
             .command(format!("sudo chown -R {user} {}", quote(folder))),
         _ => finding.because("it belongs to another user"),
     }
+}
+
+/// Whether files there can be used only with a ticket of Kerberos.
+fn needs_ticket(host: &Host, folder: &str) -> bool {
+    host.file_system(folder).is_ok_and(|disk| {
+        disk.kind.as_deref() == Some("afs")
+            || disk.options.iter().any(|option| option.starts_with("sec=krb5"))
+    })
 }

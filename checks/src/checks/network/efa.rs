@@ -52,7 +52,10 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     // NCCL looks for no other plugin then.
     let is_other_found = |plugin: &Setting| is_found(&library_of(&plugin.value)) == Ok(true);
     if is_installed && other.as_ref().is_none_or(is_other_found) {
-        return Ok(missing_devices(host, &port.adapter).into_iter().collect());
+        let finding = missing_devices(host, &port.adapter)
+            .or_else(|| of_another_build(host, &port.adapter))
+            .or_else(|| foreign_devices(host, &port.adapter));
+        return Ok(finding.into_iter().collect());
     }
     // Nothing is known about libraries.
     is_found(PLUGINS[0])?;
@@ -119,6 +122,71 @@ fn plugin_off(other: Option<&Setting>, finding: Finding) -> Finding {
         Some(plugin) if plugin.file.is_some() => plugin.text(finding),
         _ => finding.remedy("unset the variable, which names another plugin, or none"),
     }
+}
+
+/// What the loader said of a plugin that is there and does not load: its libraries are of several builds, as where HPC-X, MOFED
+/// or conda bring a libibverbs of their own, or /opt/amazon was copied from another image.
+fn of_another_build(host: &Host, adapter: &str) -> Option<Finding> {
+    const WORDS: [&str; 2] = ["version `IBVERBS_PRIVATE_", "version `EFA_"];
+    let texts = host.recorded_commands().into_iter().map(|(_, output)| output.all_text());
+    let line = texts.into_iter().find_map(|text| {
+        let is_it =
+            |line: &&str| line.contains("not found") && WORDS.iter().any(|words| line.contains(words));
+        text.lines().find(is_it).map(|line| line.trim().to_owned())
+    })?;
+    let title = format!(
+        "NCCL cannot use Amazon's network adapter {adapter}: the libraries of the plugin aws-ofi-nccl do not fit each other"
+    );
+    Some(
+        Finding::new("network.efa-plugin", title)
+            .seen(line)
+            .because(
+                "the loader finds a library of RDMA of another build (HPC-X, MOFED, conda, or Amazon's software copied from another image), so \
+                 that the plugin does not load, and NCCL uses TCP sockets without a message",
+            )
+            .remedy(
+                "let the loader find those of the distribution and of Amazon first, without the folder that the message names; in an image, \
+                 run Amazon's installer in its last stage (`efa_installer.sh -y --skip-kmod`) in place of copying /opt/amazon",
+            )
+            .command(format!(
+                "export {LD_LIBRARY_PATH}=/usr/lib/x86_64-linux-gnu:/opt/amazon/efa/lib:/opt/amazon/ofi-nccl/lib/x86_64-linux-gnu"
+            )),
+    )
+}
+
+/// A pod with device files of other adapters too, as a volume of /dev/infiniband gives them: libfabric fails on those.
+fn foreign_devices(host: &Host, adapter: &str) -> Option<Finding> {
+    let files = host.folder("/dev/infiniband").ok()??;
+    let owner = |file: &String| {
+        let name = host.text(&format!("/sys/class/infiniband_verbs/{file}/ibdev")).ok()??;
+        Some(name.trim().to_owned())
+    };
+    let efa: Vec<String> = host
+        .infiniband_ports()
+        .into_iter()
+        .filter(|port| port.is_efa(host))
+        .map(|port| port.adapter)
+        .collect();
+    let foreign = files
+        .iter()
+        .filter(|file| file.starts_with("uverbs"))
+        .filter_map(owner)
+        .find(|name| !efa.contains(name) && name.starts_with("mlx"))?;
+    if host.place() != Place::Pod {
+        return None;
+    }
+    let title = format!(
+        "NCCL may not use Amazon's network adapter {adapter}: this pod also has the device file of {foreign}, on which libfabric fails"
+    );
+    Some(
+        Finding::new("network.efa-plugin", title)
+            .because(
+                "a volume of /dev/infiniband gives a pod the files of all adapters of the node, but not the rights to use them; libfabric then \
+                 finds no EFA (`fi_info -p efa` fails), and NCCL uses TCP sockets without a message",
+            )
+            .remedy("remove the volume of /dev/infiniband from the pod, and request the adapters, which Amazon's EFA device plugin gives to pods")
+            .command("resources: { limits: { vpc.amazonaws.com/efa: 1 } }"),
+    )
 }
 
 /// A container that has the plugin, but not the device files.

@@ -12,6 +12,7 @@ mod one_subnet;
 mod open_firewall;
 mod packet_filter;
 mod packet_rules;
+mod plugin;
 pub(in crate::checks) mod port;
 pub(in crate::checks) mod proxy;
 mod proxy_scheme;
@@ -32,6 +33,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &one_subnet::CHECK,
     &infiniband::CHECK,
     &efa::CHECK,
+    &plugin::CHECK,
     &roce::CHECK,
     &sidecar::CHECK,
     &slow_interface::CHECK,

@@ -99,13 +99,12 @@ fn of_spark(host: &Host, finding: Finding, whole: &str, half: &str) -> Finding {
         )
         .remedy(
             "give the second half an address in a network of its own, with another last number on each machine and the same largest packet \
-             (mtu) as the first half, in a file of netplan, so that it stays; then let NCCL use both halves, on all machines",
+             (mtu) as the first half, by netplan, which keeps it; then let NCCL use both halves, on all machines",
         )
         .command(format!(
-            "printf 'network:\\n  version: 2\\n  ethernets:\\n    {interface}: {{addresses: [192.168.101.1/24], mtu: 9000}}\\n' | sudo tee \
-             /etc/netplan/41-second-half.yaml"
+            "sudo netplan set 'ethernets.{interface}.addresses=[192.168.101.1/24]' && sudo netplan set ethernets.{interface}.mtu=9000"
         ))
-        .command("sudo chmod 600 /etc/netplan/41-second-half.yaml && sudo netplan apply")
+        .command("sudo netplan apply")
         .command(format!("export {HCA}={whole},{half}"))
 }
 

@@ -26,6 +26,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let is_set = |name: &&str| host.env(name).is_ok_and(|value| value.is_some());
+    if intent.run && host.job().is_none() && (is_set(&"JUPYTERHUB_USER") || is_set(&"NB_PREFIX")) {
+        return Ok(vec![of_notebook(is_set(&"NB_PREFIX"))]);
+    }
     let is_remote = ["SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"].iter().any(is_set);
     if !is_remote {
         return Ok(Vec::new());
@@ -63,6 +66,23 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     } else {
         finding
     }])
+}
+
+/// A hub stops servers that nobody seems to use. Programs in a terminal count for nothing there, and a cell that runs counts.
+fn of_notebook(is_of_kubeflow: bool) -> Finding {
+    let who = if is_of_kubeflow { "Kubeflow" } else { "the JupyterHub" };
+    let title = format!("{who} may stop this notebook server while a run in its terminal goes on");
+    Finding::new("system.session-ends", title)
+        .status(Status::Info)
+        .because(
+            "many hubs stop servers that have been idle for some time (culling); what runs in a terminal, also in tmux or with nohup, does not \
+             count as use",
+        )
+        .remedy(
+            "start the run from a cell of a notebook, which keeps its kernel busy, and save checkpoints on a volume that outlives the server; \
+             or ask the administrator of the hub for how long an idle server lives",
+        )
+        .command("!yolo train …  # in a cell of a notebook")
 }
 
 /// Whether logind is set to end a user's programs. Distributions build it so that it does not.
