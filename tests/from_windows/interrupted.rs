@@ -20,9 +20,17 @@ fn spawn(pc: &Pc, arguments: &[&str]) -> std::process::Child {
 /// Starts a long training, and returns when it has a checkpoint.
 fn start(pc: &Pc) -> std::process::Child {
     let data = pc.data_set();
-    let child = spawn(pc, &[&TRAIN[..], &["--epochs", "20000", "--patience", "0", "--data", &data]].concat());
+    let mut child =
+        spawn(pc, &[&TRAIN[..], &["--epochs", "20000", "--patience", "0", "--data", &data]].concat());
     let last = pc.work().join("runs/train/exp/weights/last.pt");
-    wait_for("the first checkpoint", || last.exists().then_some(()));
+    wait_for("the first checkpoint", || {
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "the run ended before its first checkpoint: {}",
+            output(pc)
+        );
+        last.exists().then_some(())
+    });
     child
 }
 
