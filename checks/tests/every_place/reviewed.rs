@@ -58,24 +58,19 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
         "takes the mark of an encoding off label files that begin with it; all others stay as they are",
     ),
     (
-        "find … -name '*.txt' ! -name classes.txt ! -name labels.txt ! -name notes.txt -exec sed -i -E 's/[,;]+/ /g'",
-        "a copy of all labels was made by the command before it; only commas and semicolons change",
+        "cp -rnT … -name '*.txt' ! -name classes.txt ! -name labels.txt ! -name notes.txt -exec sed -i -E 's/[,;]+/ /g'",
+        "runs only if the copy of all labels was made; only commas and semicolons change",
     ),
     (
-        "find … -name '*.txt' ! -name classes.txt ! -name labels.txt ! -name notes.txt -exec sed -i -E 's/([0-9]),([0-9])/",
-        "a copy of all labels was made by the command before it; only commas between digits change",
+        "cp -rnT … -name '*.txt' ! -name classes.txt ! -name labels.txt ! -name notes.txt -exec sed -i -E 's/([0-9]),([0-9])/",
+        "runs only if the copy of all labels was made; only commas between digits change",
     ),
     (
-        "find … -name '*.txt' ! -name classes.txt ! -name labels.txt ! -name notes.txt -exec sh -c 'for file; do awk",
-        "a copy of all labels was made by the command before it; a failed conversion leaves the file",
+        "cp -rnT … -name '*.txt' ! -name classes.txt ! -name labels.txt ! -name notes.txt -exec sh -c 'for file; do LC_ALL=C awk",
+        "runs only if the copy of all labels was made; a failed conversion leaves the file",
     ),
     (
-        "find … -maxdepth 1 -name '*.txt' ! -name classes.txt ! -name notes.txt ! -name labels.txt ! -name train.txt ! -name val.txt \
-         ! -name README.txt -exec mv -n -t ",
-        "moves labels to where they are looked for; -n overwrites nothing",
-    ),
-    (
-        "find … -maxdepth 1 -name '*.*' -exec sh -c 'from=$1; to=$2; shift 2; for image; do name=\"${image##*/}\"; \
+        "find … -maxdepth 1 -name '*.*' ! -name '*.txt' -exec sh -c 'from=$1; to=$2; shift 2; for image; do name=\"${image##*/}\"; \
          label=\"$from/${name%.*}.txt\"; [ -e \"$label\" ] && mv -n ",
         "moves the labels of these images to where they are looked for; -n overwrites nothing",
     ),
@@ -100,7 +95,7 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
         "converts label files that begin with the mark of UTF-16; a failed conversion leaves the file",
     ),
     (
-        "find … -name '*.txt' ! -name classes.txt ! -name labels.txt ! -name notes.txt -exec sed -i -E 's/^[[:space:]]*(([^[:space:]]+",
+        "cp -rnT … -name '*.txt' ! -name classes.txt ! -name labels.txt ! -name notes.txt -exec sed -i -E 's/^[[:space:]]*(([^[:space:]]+",
         "cuts label files to boxes, after the command before it has copied them; only where all sampled lines have key points",
     ),
     (

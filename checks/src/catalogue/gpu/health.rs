@@ -127,7 +127,7 @@ pub(super) const ROWS: &[Entry] = &[
         cause: "a card that computes goes to P0, P2 or P3; in P5 or P8 its memory has a fraction of its clock, and training takes \
                 many times as long",
         remedy: Some(
-            "take limits of the clocks away, which a program or a script may have set; if the state stays, restart the machine, \
+            "remove the clock limits, which a program or a script may have set; if the state stays, restart the machine, \
              and check the power cables of the card",
         ),
         fix: None,

@@ -26,9 +26,8 @@ fn run(host: &Host, _: &Intent) -> Answer {
     let Ok(Some(routes)) = host.text("/proc/net/route") else { return Ok(Vec::new()) };
     let Some(outside) = routes.lines().find_map(default_route) else { return Ok(Vec::new()) };
     let Some(room) = mtu(host, outside).filter(|room| *room < USUAL) else { return Ok(Vec::new()) };
-    let Some(bridge) = BRIDGES.iter().find(|name| mtu(host, name).is_some_and(|size| size > room)) else {
-        return Ok(Vec::new());
-    };
+    let larger = BRIDGES.iter().find_map(|name| Some((name, mtu(host, name).filter(|size| *size > room)?)));
+    let Some((bridge, size)) = larger else { return Ok(Vec::new()) };
     let is_docker = *bridge == "docker0";
     let settings = host.text(SETTINGS).ok().flatten().unwrap_or_default();
     // It counts for new containers, and the bridge shows it once one runs.
@@ -36,13 +35,13 @@ fn run(host: &Host, _: &Intent) -> Answer {
         return Ok(Vec::new());
     }
     let title =
-        format!("containers send larger packets ({bridge}: {USUAL} bytes) than {outside} takes ({room})");
+        format!("containers send larger packets ({bridge}: {size} bytes) than {outside} takes ({room})");
     let finding = Finding::new("container.mtu", title);
     Ok(vec![if is_docker {
         finding
             .remedy(format!(
-                "set the size in {SETTINGS}, beside what is there, and restart Docker; networks of compose files need it as well, and have to \
-                 be made anew (`driver_opts: {{ com.docker.network.driver.mtu: \"{room}\" }}`)"
+                "nothing, while downloads in containers work; if they hang, set the size in {SETTINGS}, beside what is there, and restart Docker; networks of compose files need it as well, and have to \
+                 be recreated (`driver_opts: {{ com.docker.network.driver.mtu: \"{room}\" }}`)"
             ))
             .command(format!("\"mtu\": {room}"))
             .command(service::restart(host, "docker"))

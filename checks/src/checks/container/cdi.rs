@@ -88,7 +88,9 @@ fn stale(host: &Host, text: &str) -> Option<String> {
         return Some(format!("it names files of driver {old}, but {running} is running"));
     }
     if let Some(node) = lost_node(host, text) {
-        return Some(format!("it names {node}, which does not exist: the cards are numbered otherwise now"));
+        return Some(format!(
+            "it names {node}, which does not exist: the cards are numbered differently now"
+        ));
     }
     let given = host.major_of_driver("nvidia-uvm")?;
     // Written before the module was loaded, as at the start of the machine. Libraries alone are for other purposes.

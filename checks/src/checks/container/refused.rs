@@ -72,7 +72,7 @@ pub(super) fn find(host: &Host) -> Option<Finding> {
     }
     if let Some(seen) = line("unsupported Nvidia driver version").or_else(|| {
         line("cannot create sandbox: cannot read client sync file")
-            .filter(|_| host.driver_module_version().is_ok_and(|version| version.is_some()))
+            .filter(|seen| seen.contains("nvproxy") || seen.to_ascii_lowercase().contains("nvidia"))
     }) {
         let title = "gVisor (runsc) does not start a container with GPUs: it knows certain versions of the driver only";
         return Some(

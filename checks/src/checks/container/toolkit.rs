@@ -234,9 +234,10 @@ fn changed_later(host: &Host) -> Option<String> {
 
 /// The settings name the runtime, and the daemon that runs does not know it.
 fn not_restarted(host: &Host, seen: String) -> Finding {
-    let title = "Docker's settings name NVIDIA's runtime, but Docker has not been restarted since";
+    let title = "Docker's settings name NVIDIA's runtime, and were changed after Docker started";
     let finding = Finding::new("container.toolkit-missing", title)
-        .because("Docker reads its settings when it starts; until then containers fail with `unknown or invalid runtime name: nvidia`")
+        .because("Docker reads its settings when it starts; if NVIDIA's runtime was added since, containers fail with `unknown or invalid runtime \
+             name: nvidia`")
         .seen(seen)
         .remedy(
             "nothing if you train outside containers; otherwise restart Docker, which also ends its containers unless they are set to \

@@ -92,7 +92,7 @@ fn of_16_bits(deep: usize, looked: usize, first: &str) -> Finding {
         )
         .remedy(
             "nothing, if the pictures look right in an image viewer; otherwise stretch copies of all to 8 bits with one range, such as \
-             `magick mogrify -level 0,4095 -depth 8 *.png` for 12 bits, or each by itself with `-auto-level` instead of `-level`",
+             `mogrify -level 0,4095 -depth 8 *.png` for 12 bits, or each by itself with `-auto-level` instead of `-level`",
         )
 }
 
@@ -149,7 +149,7 @@ fn fault_of(head: &[u8], tail: impl FnOnce() -> Option<Vec<u8>>) -> Option<Fault
                 _ => return Some(Fault::Format("it is a video (MP4 or MOV), despite its name".to_owned())),
             };
             Some(Fault::Format(format!(
-                "it is {name}, despite its name; `magick mogrify -format jpg` or `heif-convert` makes a JPEG of it"
+                "it is {name}, despite its name; `mogrify -format jpg` or `heif-convert` makes a JPEG of it"
             )))
         }
         _ if head.starts_with(b"%PDF") => Some(Fault::Format("it is a PDF, despite its name".to_owned())),

@@ -112,7 +112,8 @@ pub(super) fn of_another_owner(host: &Host, finding: &Finding, folder: &str, sta
     if host.rental().is_some() || host.job().is_some() || host.workshop().is_some() {
         return None;
     }
-    let gid = user.groups.first().copied().unwrap_or(uid);
+    // The list of groups is sorted, and does not say which is the first.
+    let gid = uid;
     let bind = bind(host, folder);
     let finding = finding.clone();
     let who = if owner == 0 { "root".to_owned() } else { format!("user {owner}") };
@@ -135,14 +136,20 @@ pub(super) fn of_another_owner(host: &Host, finding: &Finding, folder: &str, sta
                         .command(format!(
                             "docker run --rm --user root --entrypoint chown -v {volume}:/v <image> -R {uid}:{gid} /v  # on the host"
                         )),
+                    // The files of a person stay theirs.
+                    None if owner != 0 => finding
+                        .remedy("start the container as the user who owns the folder of the host")
+                        .command(format!(
+                            "docker run --user {owner}:{} …  # on the host",
+                            stat.gid.unwrap_or(owner)
+                        )),
                     None => finding
                         .remedy(format!(
-                            "give the folder of the host that is mounted at {} to that user, or start the container as the user who \
-                             owns it",
+                            "give the folder of the host that is mounted at {} to that user; never do that with a folder of the \
+                             system",
                             quote(&bind.point)
                         ))
-                        .command(format!("sudo chown -R {uid}:{gid} <folder>  # on the host"))
-                        .command("docker run --user \"$(id -u):$(id -g)\" …  # on the host"),
+                        .command(format!("sudo chown -R {uid}:{gid} <folder>  # on the host")),
                 },
             })
         }
@@ -206,18 +213,20 @@ fn in_pod(
          {folder}], volumeMounts: [{{ name: <volume>, mountPath: {folder} }}] }}]"
     );
     if is_on_a_server {
-        return finding
+        let finding = finding
             .remedy(format!(
                 "let the pod run as the owner of the volume's files, or give them to its user: Kubernetes' `fsGroup` changes nothing on {}; \
                  if the server squashes root, only its administrator can",
                 bind.kind
             ))
-            .command(if owner == 0 {
-                "securityContext: { runAsUser: <owner> }".to_owned()
-            } else {
-                format!("securityContext: {{ runAsUser: {owner} }}")
-            })
-            .command(init);
+            ;
+        // A pod of root is refused in many clusters, and by servers that squash root.
+        let finding = if owner == 0 {
+            finding
+        } else {
+            finding.command(format!("securityContext: {{ runAsUser: {owner} }}"))
+        };
+        return finding.command(init);
     }
     finding
         .remedy(

@@ -109,7 +109,11 @@ pub(super) fn with_remedy(host: &Host, finding: Finding, space: &FileSystem, fol
 /// 64 MiB, and had 16 before version 1.2.
 pub(super) fn is_layer_of_apptainer(host: &Host, space: &FileSystem) -> bool {
     const KINDS: [&str; 4] = ["overlay", "tmpfs", "fuse-overlayfs", "fuse.fuse-overlayfs"];
+    // /tmp and /dev/shm of the host are in memory on many machines.
+    let is_of_host =
+        space.mount.as_deref().is_some_and(|mount| mount.starts_with("/tmp") || mount.starts_with("/dev"));
     host.place() == Place::Apptainer
+        && !is_of_host
         && space.kind.as_deref().is_some_and(|kind| KINDS.contains(&kind))
         && space.total.is_some_and(|total| total < SMALLEST_DISK)
 }

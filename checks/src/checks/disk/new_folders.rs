@@ -132,7 +132,7 @@ pub(super) fn cannot_create(host: &Host, all: &[Impossible]) -> Option<Finding> 
             let place = better.unwrap_or_else(|| "/tmp".to_owned());
             finding
                 .remedy(format!(
-                    "give the pod a HOME that its user may write to, in the specification of its container, at best on a volume (an emptyDir \
+                    "give the pod a HOME that its user may write to, in the specification of its container, preferably on a volume (an emptyDir \
                      and /tmp are lost with the pod); {YOLO_HOME} does the same for yolo alone"
                 ))
                 .command(format!("env: [{{ name: HOME, value: {place} }}]"))

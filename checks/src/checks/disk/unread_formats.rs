@@ -56,6 +56,6 @@ pub(super) fn of_all(host: &Host, set: &DataSet, split: &str, finding: &Finding)
         if is_windows {
             return Some(finding);
         }
-        finding.command(format!("magick mogrify -format jpg {folder}/*.{written}"))
+        finding.command(format!("mogrify -format jpg {folder}/*.{written}"))
     })
 }

@@ -2,7 +2,7 @@
 //! exported one split only.
 
 use crate::facts::Host;
-use crate::facts::view::data_set::{DataSet, join, parent};
+use crate::facts::view::data_set::{DataSet, join};
 use crate::finding::Finding;
 use crate::shell_quote::quote;
 
@@ -54,7 +54,7 @@ fn split(host: &Host, set: &DataSet, finding: Finding, has_no_key: bool) -> Find
         return finding;
     };
     let to = set.entries("val").first().and_then(|val| set.place(host, val).ok().flatten());
-    if host.is_windows() == Ok(true) || to.is_some_and(|to| parent(&to) != Some(format!("{root}/images"))) {
+    if host.is_windows() == Ok(true) || to.is_some_and(|to| to != format!("{root}/images/val")) {
         return finding;
     }
     let add = if has_no_key { format!(", and add `val: images/val` to {}", set.yaml) } else { String::new() };

@@ -16,6 +16,8 @@ const DOWNSTREAM: u8 = 6;
 /// The number of the capability, and the bit of its register that redirects requests.
 const ACS: u32 = 0x0D;
 const REDIRECTS: u16 = 1 << 2;
+/// The bit that lets requests through whose addresses were translated before (ATS).
+const DIRECT: u16 = 1 << 6;
 
 /// The addresses of such bridges between the cards of these pairs. What they exchange turns round at their switch, so that
 /// only the ports of switches below the place where their ways meet count.
@@ -69,7 +71,7 @@ fn says_so(text: &str, bridge: &str) -> bool {
             let address = line.split_whitespace().next().and_then(pci_device);
             is_of = address.is_some_and(|address| address == bridge);
         }
-        is_of && line.contains("ACSCtl:") && line.contains("ReqRedir+")
+        is_of && is_redirected(line)
     })
 }
 
@@ -129,7 +131,8 @@ fn redirects(config: &[u8]) -> Option<bool> {
         let header = word(at)?;
         if header & 0xFFFF == ACS {
             let register: [u8; 2] = config.get(at + 6..at + 8)?.try_into().ok()?;
-            return Some(u16::from_le_bytes(register) & REDIRECTS != 0);
+            let register = u16::from_le_bytes(register);
+            return Some(register & REDIRECTS != 0 && register & DIRECT == 0);
         }
         at = usize::try_from(header >> 20 & 0xFFC).ok()?;
         if at < FIRST {
@@ -154,11 +157,16 @@ fn of_lspci(text: &str, pairs: &[(Bus, Bus)]) -> Vec<String> {
             let has = |(of, bus): Bus| of == domain && buses.contains(&bus);
             is_between = pairs.iter().any(|(first, second)| has(*first) != has(*second));
         }
-        if line.contains("ACSCtl:") && line.contains("ReqRedir+") && is_port && is_between {
+        if is_redirected(line) && is_port && is_between {
             found.extend(bridge.map(ToOwned::to_owned));
         }
     }
     found
+}
+
+/// The setting of a bridge that redirects: `ACSCtl: SrcValid+ TransBlk- ReqRedir+ …`.
+fn is_redirected(line: &str) -> bool {
+    line.contains("ACSCtl:") && line.contains("ReqRedir+") && !line.contains("DirectTrans+")
 }
 
 /// The buses below a bridge: `Bus: primary=42, secondary=43, subordinate=43, sec-latency=0`.

@@ -178,6 +178,8 @@ fn missing(host: &Host) -> Option<Finding> {
         let finding = start_with(host, finding.remedy(remedy), Start::Gpus(1));
         let program = match host.place() {
             _ if host.rental().is_some() || host.workshop().is_some() => return Some(finding),
+            // Visual Studio Code starts it by a file, of which the remedy speaks.
+            _ if host.env("REMOTE_CONTAINERS").ok().flatten().is_some() => return Some(finding),
             Place::Docker => "docker",
             Place::Podman => "podman",
             _ => return Some(finding),
@@ -185,7 +187,7 @@ fn missing(host: &Host) -> Option<Finding> {
         return Some(
             finding
                 .remedy(
-                    "start the container with the GPUs; if it was started so, the CDI specification of the host was written before its module \
+                    "start the container with the GPUs; if it already was, the CDI specification of the host was written before its module \
                      nvidia-uvm was loaded, and lacks the file: write it again, or start the container with the file by its name",
                 )
                 .command("sudo nvidia-modprobe -u -c=0 && sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml  # on the host")

@@ -497,7 +497,7 @@ fn denied_by_selinux(host: &Host, device: Option<&Stat>) -> Option<Finding> {
                  a type that may use the GPUs: `nvidia_container_t` where NVIDIA's policy module is installed, else `spc_t`, which is \
                  not separated at all",
             )
-            .command("sudo setsebool -P container_use_devices true")
+            .command("sudo setsebool -P container_use_devices true  # on the node")
             .command("securityContext: { seLinuxOptions: { type: nvidia_container_t } }"),
         Place::Lxc => finding
             .remedy("allow containers to use devices, on the host, and restart the container")

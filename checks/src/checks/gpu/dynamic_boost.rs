@@ -67,14 +67,19 @@ fn without_unit(host: &Host, gpu: &Gpu) -> Option<Finding> {
     let finding = Finding::new("gpu.boost-off", title)
         .seen(format!("{folder}/{SERVICE}.service"))
         .because(
-            "the driver's package has the program that gives the card more power, and its service among the documentation only, from \
-             where nothing starts it",
+            "the driver's package has the program that gives the card more power, but puts its service file in /usr/share/doc, \
+             where systemd does not look",
         )
         .remedy("put the service and its permission to use D-Bus in their places, and start it now and whenever the machine starts")
         .command(format!("sudo cp {folder}/{SERVICE}.service /etc/systemd/system/"));
-    let finding = match host.exists(&format!("{folder}/nvidia-dbus.conf")) {
-        Ok(true) => finding.command(format!("sudo cp {folder}/nvidia-dbus.conf /etc/dbus-1/system.d/")),
-        _ => finding,
+    // The permission is in another package than the service.
+    let permission = [folder.clone(), format!("/usr/share/doc/nvidia-driver-{branch}")]
+        .into_iter()
+        .map(|folder| format!("{folder}/nvidia-dbus.conf"))
+        .find(|file| host.exists(file) == Ok(true));
+    let finding = match permission {
+        Some(file) => finding.command(format!("sudo cp {file} /etc/dbus-1/system.d/")),
+        None => finding,
     };
     Some(finding.command("sudo systemctl daemon-reload").command(service::enable(host, SERVICE)))
 }
@@ -84,8 +89,12 @@ fn skipped(host: &Host, gpu: &Gpu) -> Option<Finding> {
     if !host.has_systemd() || host.family() == Some(Family::NixOs) {
         return None;
     }
-    let shown = host.command(&["systemctl", "show", SERVICE, "--property=ConditionResult"]).ok()??;
-    if shown.text().trim() != "ConditionResult=no" {
+    let shown = host
+        .command(&["systemctl", "show", SERVICE, "--property=ConditionResult,ConditionTimestampMonotonic"])
+        .ok()??;
+    let has = |line: &str| shown.text().lines().any(|one| one.trim() == line);
+    // A service that was never tried has the same result, and no time.
+    if !has("ConditionResult=no") || has("ConditionTimestampMonotonic=0") {
         return None;
     }
     let title =

@@ -55,12 +55,10 @@ fn held(host: &Host, gpu: &Gpu) -> Option<Finding> {
              (`sudo systemctl stop nvidia-powerd`), which holds it down on some laptops",
         ));
     }
-    let is_by_hand = reasons & BY_HAND != 0;
-    let finding = if is_by_hand {
-        finding.seen("the clocks were limited by hand (Applications Clocks Setting)")
-    } else {
-        finding
-    };
+    if reasons & BY_HAND == 0 {
+        return Some(finding);
+    }
+    let finding = finding.seen("the clocks were limited by hand (Applications Clocks Setting)");
     Some(["rgc", "rmc", "rac"].into_iter().fold(finding, |finding, option| {
         finding.command(format!("sudo nvidia-smi -i {} -{option}", gpu.index))
     }))

@@ -46,7 +46,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }
     let is_in_use = gpus.iter().any(|gpu| has_process_of_another(host, gpu));
     let title = format!(
-        "this shell is in job {job} of Slurm, but has no variables that say which GPUs the job has: all {} of the node are used",
+        "this shell is in job {job} of Slurm, but has no variables that say which GPUs the job has: a run would use all {} of the node",
         gpus.len()
     );
     let finding = Finding::new("gpu.job-unknown", title).seen(format!(
@@ -80,13 +80,14 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     }])
 }
 
-/// Whether a program computes on this card that is not known to be this user's.
+/// Whether a program of another user computes on this card. One whose owner is unknown may be this user's own.
 fn has_process_of_another(host: &Host, gpu: &Gpu) -> bool {
     let uid = host.user().ok().and_then(|user| user.uid);
     let all = host.processes().unwrap_or_default();
     processes::computing(gpu).iter().any(|process| {
-        let own = all.iter().find(|one| u64::from(one.pid) == process.pid);
-        own.is_none_or(|one| one.uid.is_none() || one.uid != uid)
+        let listed = all.iter().find(|one| u64::from(one.pid) == process.pid).and_then(|one| one.uid);
+        let owner = listed.or_else(|| host.stat(&format!("/proc/{}", process.pid)).ok().flatten()?.uid);
+        owner.is_some() && owner != uid
     })
 }
 

@@ -5,7 +5,7 @@
 use super::run_gpus::of_others;
 use super::{lost_remedy, screen_timeout, uninitialized};
 use crate::checks::{Answer, Check};
-use crate::facts::{Gpu, Guest, Host, NvmlState, Xid, nvml_error_text, pci_address};
+use crate::facts::{Gpu, Guest, Host, LogTime, NvmlState, Xid, nvml_error_text, pci_address};
 use crate::finding::Finding;
 use crate::intent::Intent;
 use crate::remedies::power_cycle;
@@ -99,6 +99,15 @@ fn run(host: &Host, _: &Intent) -> Answer {
     Ok(super::merge::merge_alike(findings))
 }
 
+/// Whether a line is from more than an hour before now; not if its time is unknown.
+fn is_long_ago(host: &Host, line: &str) -> bool {
+    const HOUR: f64 = 3600.0;
+    let uptime = host.text("/proc/uptime").ok().flatten().unwrap_or_default();
+    let uptime = uptime.split_whitespace().next().and_then(|seconds| seconds.parse().ok());
+    let now = uptime.map(LogTime::SinceStart);
+    LogTime::of(line).zip(now).and_then(|(then, now)| then.until(now)).is_some_and(|seconds| seconds > HOUR)
+}
+
 /// A card that the driver calls locked again and again, without an error that has a number.
 fn locked(host: &Host, gpus: &[Gpu]) -> Option<Finding> {
     /// One line may be of a program with a long kernel, after which the card works.
@@ -113,6 +122,7 @@ fn locked(host: &Host, gpus: &[Gpu]) -> Option<Finding> {
     let title =
         format!("{who} stopped processing and is locked, as the driver has logged {} times", lines.len());
     let finding = Finding::new("gpu.xid", title).seen(last.clone());
+    let finding = if is_long_ago(host, last) { finding.status(Status::Info) } else { finding };
     let of_addresses = host.kernel_lines(&OF_ADDRESSES).into_iter().next();
     let Some(seen) = of_addresses.filter(|_| host.is_own_machine()) else {
         return Some(restart(host, finding));

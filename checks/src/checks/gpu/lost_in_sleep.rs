@@ -96,6 +96,9 @@ pub(super) fn explained(host: &Host, finding: Finding, lines: Vec<String>) -> Fi
             " (`systemd.targets.sleep.enable = false;` in configuration.nix, and the same for suspend, hibernate and hybrid-sleep)"
         }
         _ if !host.has_systemd() => "",
+        _ if host.is_laptop() => {
+            " (`systemd-inhibit --what=sleep:idle:handle-lid-switch yolo train …` does so for one run)"
+        }
         _ => " (`sudo systemctl unmask …` of the same targets lets it sleep again)",
     };
     let remedy = format!(
@@ -106,6 +109,8 @@ pub(super) fn explained(host: &Host, finding: Finding, lines: Vec<String>) -> Fi
     match host.family() {
         _ if !host.has_systemd() => restart(host, finding),
         Some(Family::NixOs) => restart(host, finding.command("sudo nixos-rebuild boot")),
+        // Closed in a bag, a laptop that never sleeps gets hot.
+        _ if host.is_laptop() => restart(host, finding),
         // For good, or it would end with the restart.
         _ => restart(host, finding.command(keep_awake::FOR_GOOD)),
     }

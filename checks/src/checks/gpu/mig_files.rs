@@ -51,8 +51,8 @@ pub(super) fn without_instance(host: &Host, gpu: &Gpu, who: &str) -> Finding {
     }
     finding
         .remedy(format!(
-            "turn MIG off, which a program that uses the card delays until it ends; or keep MIG and create an instance of the whole card \
-             in place of that (`sudo nvidia-smi mig -i {} -cgi 0 -C`)",
+            "turn MIG off (this waits until no program uses the card), or keep MIG and create one instance that covers the whole card \
+             (`sudo nvidia-smi mig -i {} -cgi 0 -C`)",
             gpu.index
         ))
         .command(format!("sudo nvidia-smi -i {} -mig 0", gpu.index))

@@ -10,8 +10,8 @@ use crate::remedies::restart::restart_container;
 /// The finding that the host of this container has a card and has not loaded NVIDIA's module.
 pub(in crate::checks) fn not_loaded(host: &Host, state: &NvmlState) -> Option<Finding> {
     let is_concerned = match (host.place(), state) {
-        (Place::Lxc, NvmlState::NoLibrary | NvmlState::Failed(_)) => true,
         // Without libraries the container was started without GPUs, whatever its host has.
+        (Place::Lxc, NvmlState::Failed(_)) => true,
         (Place::Docker | Place::Podman, NvmlState::Failed(9)) => host.rental().is_none(),
         _ => false,
     };

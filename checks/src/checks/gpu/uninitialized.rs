@@ -130,7 +130,7 @@ fn of_other_version(host: &Host, finding: Finding, versions: Option<(String, Str
     let Some((firmware, module)) = versions else { return finding };
     let finding = finding.because(format!(
         "the driver's packages have two versions: its module is {module}, its firmware (GSP) {firmware}, and one does not start the \
-         other; the card itself is in order"
+         other; the card itself is fine"
     ));
     if !host.is_own_machine() {
         return restart(host, finding);

@@ -94,7 +94,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         ).command("nvidia-smi nvlink -e")
     } else if is_module {
         finding.remedy(
-            "run NVIDIA's diagnostics while no program uses the GPUs (`dcgmi diag -r 3` of its Data Center GPU Manager, which has to be \
+            "run NVIDIA's diagnostics while no program uses the GPUs (`dcgmi diag -r 3`, from NVIDIA's Data Center GPU Manager, which has to be \
              installed), and contact the manufacturer of the machine if it happens again; \
              continue the run with `yolo train --resume`",
         )

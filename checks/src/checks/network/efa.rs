@@ -149,7 +149,7 @@ fn of_another_build(host: &Host, adapter: &str) -> Option<Finding> {
                  run Amazon's installer in its last stage (`efa_installer.sh -y --skip-kmod`) in place of copying /opt/amazon",
             )
             .command(format!(
-                "export {LD_LIBRARY_PATH}=/usr/lib/x86_64-linux-gnu:/opt/amazon/efa/lib:/opt/amazon/ofi-nccl/lib/x86_64-linux-gnu"
+                "export {LD_LIBRARY_PATH}=/opt/amazon/efa/lib:/opt/amazon/ofi-nccl/lib:${LD_LIBRARY_PATH}"
             )),
     )
 }

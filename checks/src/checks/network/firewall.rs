@@ -104,10 +104,11 @@ fn peers(host: &Host, intent: &Intent) -> Peers {
     let (net, interface) = found.unzip();
     // Clouds give addresses without a network, and a route to everything else in it.
     let net = match net.as_deref().and_then(|net| net.strip_suffix("/32")) {
-        Some(own) => private_range(own).map(ToOwned::to_owned).or_else(|| {
+        Some(own) => {
             let other = master.map(|master| master.to_string()).filter(|master| master != own);
-            other.filter(|_| intent.nnodes.is_none_or(|count| count <= 2))
-        }),
+            let other = other.filter(|_| intent.nnodes.is_none_or(|count| count <= 2));
+            other.or_else(|| private_range(own).map(ToOwned::to_owned))
+        }
         None => net,
     };
     Peers {

@@ -62,8 +62,6 @@ fn run(host: &Host, intent: &Intent) -> Answer {
         without_devices(host, port)
     } else if is_closed(host) {
         without_permission(host, port)
-    } else if let Some(finding) = of_other_containers(host, &ports) {
-        finding
     } else if let Some(port) = without_interface(host, &ports) {
         with_interface(host, port)
     } else {
@@ -71,6 +69,9 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     };
     Ok(vec![finding.status(status)])
 }
+
+/// The kind of adapter with which NCCL never connects.
+const IWARP: &str = "iWARP";
 
 /// What kind of adapter this is, if NCCL takes it and fails to connect through it: iWARP, and Intel's for Ethernet, which also
 /// come up by themselves on boards that have one.
@@ -83,7 +84,7 @@ fn unfit_kind(host: &Host, port: &InfinibandPort) -> Option<&'static str> {
             .unwrap_or_default()
     };
     if file("node_type").contains("RNIC") {
-        Some("iWARP")
+        Some(IWARP)
     } else if port.is_ethernet()
         && (file("device/vendor").trim() == INTEL || port.adapter.starts_with("irdma"))
     {
@@ -100,7 +101,13 @@ fn with_unfit(host: &Host, unfit: &[InfinibandPort], others: &[InfinibandPort]) 
         return None;
     }
     let kind = unfit_kind(host, port)?;
-    let title = format!("NCCL takes the adapter {}, but cannot connect through it ({kind})", port.adapter);
+    // NCCL was reported to fail with Intel's RoCE; clusters that were set up for it use it.
+    let is_certain = kind == IWARP;
+    let title = if is_certain {
+        format!("NCCL takes the adapter {}, but cannot connect through it ({kind})", port.adapter)
+    } else {
+        format!("NCCL may fail to connect through the adapter {} ({kind})", port.adapter)
+    };
     let good: Vec<String> = others
         .iter()
         .filter(|port| port.is_active() == Some(true))
@@ -112,7 +119,12 @@ fn with_unfit(host: &Host, unfit: &[InfinibandPort], others: &[InfinibandPort]) 
             "NCCL takes every active adapter of RDMA, and connects as InfiniBand and Mellanox' RoCE do: through this one, the first \
              connection fails with `ibv_modify_qp failed with error Invalid argument`, or hangs",
         );
-    let finding = if good.is_empty() {
+    let finding = if !is_certain {
+        return Some(finding.status(Status::Info).remedy(
+            "nothing while runs start; if one fails with `ibv_modify_qp failed`, set NCCL_IB_DISABLE=1 on all machines, or name other \
+             adapters in NCCL_IB_HCA",
+        ));
+    } else if good.is_empty() {
         finding
             .remedy("let NCCL use TCP sockets, on all machines of the run")
             .command("export NCCL_IB_DISABLE=1")
@@ -129,43 +141,6 @@ fn with_unfit(host: &Host, unfit: &[InfinibandPort], others: &[InfinibandPort]) 
     } else {
         finding
     })
-}
-
-/// The adapters whose device files are here; `None` if one of the files does not say whose it is.
-fn adapters_with_files(host: &Host) -> Option<Vec<String>> {
-    let owner = |file: String| {
-        let name = host.text(&format!("/sys/class/infiniband_verbs/{file}/ibdev")).ok()??;
-        Some(name.trim().to_owned())
-    };
-    device_files(host)?.into_iter().map(owner).collect()
-}
-
-/// A container sees all adapters of its host, and may have the device files of some.
-fn of_other_containers(host: &Host, ports: &[InfinibandPort]) -> Option<Finding> {
-    let own = adapters_with_files(host).filter(|_| host.is_container())?;
-    let active = || ports.iter().filter(|port| port.is_active() == Some(true));
-    let is_own = |port: &&InfinibandPort| own.contains(&port.adapter);
-    let name = |port: &InfinibandPort| format!("{}:{}", port.adapter, port.number);
-    let (good, closed): (Vec<&InfinibandPort>, Vec<&InfinibandPort>) = active().partition(is_own);
-    let first = closed.first().filter(|_| !good.is_empty())?;
-    let good: Vec<String> = good.into_iter().map(name).collect();
-    let title = format!(
-        "NCCL sees the {} in this container, which has the device files of {} alone",
-        named(first),
-        good.join(", ")
-    );
-    Some(
-        Finding::new("network.infiniband-unusable", title)
-            .because(
-                "a container shows all adapters of its host; NCCL cannot open those without a device file (`NET/IB : Unable to open device`), \
-                 and machines that use different numbers of adapters wait for each other",
-            )
-            .remedy(
-                "name the adapters that this container has, and equally many on the other machines; or start all containers with the files of \
-                 all adapters (/dev/infiniband)",
-            )
-            .command(format!("export NCCL_IB_HCA=={}", good.join(","))),
-    )
 }
 
 /// Whether somebody built this machine for it. A slower Ethernet adapter can do RoCE too, but mostly nobody set it up.

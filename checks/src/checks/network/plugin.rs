@@ -10,7 +10,7 @@ use crate::nccl_files;
 use crate::status::Status;
 
 pub(super) static CHECK: Check = Check {
-    question: "Does NCCL load a plugin for networks that fits?",
+    question: "Does NCCL load a suitable network plugin?",
     reports: &["network.nccl-plugin"],
     preflight: false,
     run,
@@ -22,13 +22,8 @@ const PLUGIN: &str = "libnccl-net.so";
 const OF_GOOGLE: [&str; 5] =
     ["/tcpx", "/fastrak", "/gib", "/usr/local/nvidia/lib64", "/home/kubernetes/bin/nvidia/lib64"];
 /// What such a plugin says when it fails.
-const FAILURES: [&str; 5] = [
-    "NET/GPUDirectTCPX failed",
-    "NET/FasTrak failed",
-    "tcpxResult_t",
-    "SHARP coll init error",
-    "NET/OFI Failed to initialize",
-];
+const FAILURES: [&str; 4] =
+    ["NET/GPUDirectTCPX failed", "NET/FasTrak failed", "tcpxResult_t", "SHARP coll init error"];
 
 fn run(host: &Host, intent: &Intent) -> Answer {
     let uses_nccl = !intent.cpu && intent.backend.as_deref() != Some("gloo");
@@ -48,7 +43,7 @@ fn run(host: &Host, intent: &Intent) -> Answer {
     let Some(plugin) = found.into_iter().next() else { return Ok(Vec::new()) };
     let failure = host.recorded_commands().into_iter().find_map(|(_, output)| failure(&output.all_text()));
     let is_of_google = OF_GOOGLE.iter().any(|part| plugin.path.contains(part));
-    let title = format!("NCCL loads the plugin {}, which nothing names", plugin.path);
+    let title = format!("NCCL loads the network plugin {}, which no setting asks for", plugin.path);
     let finding = Finding::new("network.nccl-plugin", title);
     let finding = match &failure {
         Some(line) => finding.status(Status::Warning).seen(line.clone()),

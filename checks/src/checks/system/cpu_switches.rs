@@ -116,14 +116,15 @@ pub(super) fn clock(host: &Host) -> Option<Finding> {
         Finding::new("system.cpu-slow", title).status(Status::Info).seen(format!("{CURRENT}: {current}"));
     let why =
         host.kernel_lines(&["clocksource 'tsc' as unstable", "Marking TSC unstable", "TSC found unstable"]);
+    let cause = if why.is_empty() { "" } else { "the kernel found the CPU's own clock (TSC) unstable; " };
     Some(
         why.into_iter()
             .take(1)
             .fold(finding, Finding::seen)
-            .because(
-                "the kernel found the CPU's own clock (TSC) unstable; programs that ask for the time often, as PyTorch and CUDA do, then go \
+            .because(format!(
+                "{cause}programs that ask for the time often, as PyTorch and CUDA do, then go \
                  through the kernel to a chip that serves one core at a time",
-            )
+            ))
             .remedy(format!(
                 "update the firmware (BIOS) and restart; if it stays so on a machine with one CPU socket whose clock is right, add \
                  `tsc=reliable` to the kernel command line{}",

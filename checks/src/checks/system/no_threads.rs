@@ -9,6 +9,8 @@ use crate::facts::Host;
 use crate::finding::Finding;
 use crate::status::Status;
 
+/// A control group with less room than this is used up.
+const THREADS_OF_A_PROGRAM: u64 = 8;
 /// What the kernel says if a limit is used up. A filter of system calls has another message.
 const USED_UP: &str = "os error 11";
 const USED_UP_IN_WORDS: &str = "temporarily unavailable";
@@ -21,6 +23,10 @@ const FULL: u64 = 98;
 pub(super) fn finding(host: &Host) -> Option<Finding> {
     let why = host.can_start_threads().ok()?.err();
     let why = why.filter(|why| why.contains(USED_UP) || why.contains(USED_UP_IN_WORDS))?;
+    // The control group of a container or a login is judged by its own numbers.
+    if host.cgroup_task_limit().is_some_and(|limit| limit.used + THREADS_OF_A_PROGRAM >= limit.most) {
+        return None;
+    }
     let finding = of_kernel(host).or_else(|| of_user(host))?;
     Some(finding.status(Status::Error).seen(why))
 }
@@ -50,7 +56,7 @@ fn of_kernel(host: &Host) -> Option<Finding> {
             finding
                 .seen(format!("{zombies} zombies are children of process {parent}{what}"))
                 .because(
-                    "a zombie has ended, but keeps its number until its parent asks how it ended; only the parent, or its end, frees it",
+                    "a zombie has ended, but keeps its number until its parent asks how it ended, or ends itself",
                 )
                 .remedy(format!(
                     "restart the service that process {parent} belongs to, or end that process by the program that started it: its \
@@ -88,7 +94,7 @@ fn of_user(host: &Host) -> Option<Finding> {
         return None;
     }
     let title = format!(
-        "this user cannot start another thread: there are {most} processes and threads, as many as `ulimit -u` allows"
+        "this user cannot start another thread; the limit on processes and threads (ulimit -u) is {most}"
     );
     let limit = Limit {
         resource: "Max processes",

@@ -7,9 +7,14 @@ use crate::status::Status;
 
 /// How far an edge may be outside the image, as a fraction of it: tiles and crops leave boxes that end a little outside.
 const BEYOND: f64 = 0.02;
-/// Of how many boxes one may extend outside before all of them are suspicious: one in [`EACH`] of [`MANY`], or every second.
+/// One box in so many may extend outside before all of them are suspicious.
 const EACH: usize = 5;
+/// Fewer boxes show nothing for certain: by chance, they may look like corners.
 const MANY: usize = 20;
+
+/// What the numbers of a label are.
+const EXPECTED: &str = "the four numbers of a label are the center and the size of its box, as fractions of the image; some data sets have \
+                        boxes of objects that are partly outside their image, which may stay";
 
 /// The boxes that were read.
 #[derive(Default)]
@@ -35,13 +40,19 @@ impl Boxes {
     /// the files; `of` names the split at the end of a title.
     pub(super) fn finding(&self, label: &str, of: &str) -> Option<Finding> {
         let (all, outside) = (self.all.len(), self.outside.len());
-        let are_many = outside >= 2 && outside * 2 >= all || all >= MANY && outside * EACH >= all;
-        if !are_many {
+        if outside < 2 || outside * EACH < all {
             return None;
         }
         let title = format!("{outside} of {all} sampled boxes{of} extend outside their image");
-        let finding =
-            Finding::new("disk.labels-range", title).status(Status::Warning).seen(self.outside[0].clone());
+        let finding = Finding::new("disk.labels-range", title)
+            .status(if all < MANY { Status::Info } else { Status::Warning })
+            .seen(self.outside[0].clone());
+        if all < MANY {
+            return Some(finding.because(EXPECTED).remedy(
+                "look at a few images with their boxes (yolo draws train_batch0.jpg): if the boxes are wrong, the four numbers mean \
+                 something else, such as two corners, or the top left corner and the size",
+            ));
+        }
         let are_corners = self.all.iter().all(|[left, top, right, bottom]| right > left && bottom > top);
         let have_top_left = self
             .all
@@ -72,7 +83,7 @@ impl Boxes {
             )
         } else {
             finding
-                .because("the four numbers of a label are the center and the size of its box, as fractions of the image")
+                .because(EXPECTED)
                 .remedy(
                     "export the labels again in YOLO format: class, center x, center y, width, height; these numbers mean something \
                      else, such as two corners, or the top left corner and the size",
@@ -95,9 +106,9 @@ mod tests {
 
     #[test]
     fn corners_and_top_left_corners_are_told_apart() {
-        let corners = [[0.33, 0.31, 0.70, 0.67], [0.6, 0.6, 0.95, 0.9], [0.1, 0.1, 0.5, 0.6]];
+        let corners = [[0.33, 0.31, 0.70, 0.67], [0.6, 0.6, 0.95, 0.9], [0.1, 0.1, 0.5, 0.6]].repeat(7);
         assert!(judged(&corners).unwrap().contains("two corners"));
-        let top_left = [[0.0, 0.0, 0.9, 0.8], [0.1, 0.05, 0.85, 0.9], [0.6, 0.6, 0.1, 0.1]];
+        let top_left = [[0.0, 0.0, 0.9, 0.8], [0.1, 0.05, 0.85, 0.9], [0.6, 0.6, 0.1, 0.1]].repeat(7);
         assert!(judged(&top_left).unwrap().contains("top left corner"));
     }
 

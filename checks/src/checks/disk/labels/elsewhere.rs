@@ -1,7 +1,7 @@
 //! Label files that exist, but in a folder where nobody looks: beside images that are in a folder `images`, loose in
 //! `labels`, or in a folder of another name below it.
 
-use super::names;
+use super::rewrite;
 use crate::facts::Host;
 use crate::facts::view::data_set::{label_of, parent};
 use crate::finding::Finding;
@@ -20,9 +20,9 @@ pub(super) fn explained(host: &Host, finding: &Finding, image: &str) -> Option<F
         ));
         let finding = finding
             .remedy(format!("move the label files to {to}, one .txt file per image with the same name"));
-        return Some(if is_windows { finding } else { moved(finding, &images, &to) });
+        return Some(if is_windows { finding } else { sorted(finding, &images, &images, &to) });
     }
-    let labels = to.rfind("/labels").map(|at| format!("{}/labels", &to[..at]))?;
+    let labels = rewrite::labels_above(&to)?;
     let split = to.strip_prefix(&labels)?.trim_start_matches('/').to_owned();
     if !split.is_empty() && is_there(&labels) {
         let finding = found(&labels).because(format!(
@@ -36,13 +36,20 @@ pub(super) fn explained(host: &Host, finding: &Finding, image: &str) -> Option<F
     }
     // `labels/train2017` for `images/train`.
     let others = host.folder(&labels).ok().flatten().unwrap_or_default();
-    let other = others.iter().filter(|other| !other.contains('.') && **other != split);
+    // A folder of that name with images of its own has its own labels: names may repeat.
+    let above = labels.trim_end_matches("/labels");
+    let is_free = |other: &&String| {
+        !other.contains('.')
+            && **other != split
+            && host.exists(&format!("{above}/images/{other}")) == Ok(false)
+    };
+    let other = others.iter().filter(is_free);
     let place = other.map(|other| format!("{labels}/{other}")).find(|place| is_there(place))?;
     let finding = found(&place).because(format!(
         "the folders below `labels` have to be named as those below `images`, so the labels are looked for in {to}"
     ));
     let finding = finding.remedy(format!("move the label files to {to}"));
-    Some(if is_windows { finding } else { moved(finding, &place, &to) })
+    Some(if is_windows { finding } else { sorted(finding, &images, &place, &to) })
 }
 
 /// Whether a file exists that has a label, or nothing: a text that describes an image begins with a word.
@@ -51,20 +58,10 @@ fn is_label(host: &Host, path: &str) -> bool {
     text.split_whitespace().next().is_none_or(|word| word.parse::<f64>().is_ok())
 }
 
-/// All text files of a folder, except lists of classes.
-fn moved(finding: Finding, from: &str, to: &str) -> Finding {
-    finding.command(format!("mkdir -p {}", quote(to))).command(format!(
-        "find {} -maxdepth 1 -name '*.txt' {} -exec mv -n -t {} {{}} +",
-        quote(from),
-        names::OTHERS.map(|name| format!("! -name {name}")).join(" "),
-        quote(to)
-    ))
-}
-
 /// The text files of these images only.
 fn sorted(finding: Finding, images: &str, from: &str, to: &str) -> Finding {
     finding.command(format!("mkdir -p {}", quote(to))).command(format!(
-        "find {} -maxdepth 1 -name '*.*' -exec sh -c 'from=$1; to=$2; shift 2; for image; do name=\"${{image##*/}}\"; \
+        "find {} -maxdepth 1 -name '*.*' ! -name '*.txt' -exec sh -c 'from=$1; to=$2; shift 2; for image; do name=\"${{image##*/}}\"; \
          label=\"$from/${{name%.*}}.txt\"; [ -e \"$label\" ] && mv -n \"$label\" \"$to/\"; done' sh {} {} {{}} +",
         quote(images),
         quote(from),

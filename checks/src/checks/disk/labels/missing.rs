@@ -2,7 +2,7 @@
 
 use yolo_base::format;
 
-use super::{elsewhere, folder, names, sources};
+use super::{elsewhere, folder, names, rewrite, sources};
 use crate::facts::Host;
 use crate::facts::view::data_set::{DataSet, label_of, parent, sample};
 use crate::finding::Finding;
@@ -103,7 +103,8 @@ fn of_other_names(host: &Host, finding: Finding, missing: &[String]) -> Finding 
     if let Some(explained) = explained.or_else(|| names::in_other_folders(host, &finding, first)) {
         return explained;
     }
-    let Some(above) = folder.rfind("/labels").map(|at| folder[..at].to_owned()) else { return finding };
+    let Some(labels) = rewrite::labels_above(&folder) else { return finding };
+    let above = labels.trim_end_matches("/labels").to_owned();
     let names = host.folder(&above).ok().flatten().unwrap_or_default();
     let like = |name: &&String| {
         let name = name.to_ascii_lowercase();

@@ -7,8 +7,7 @@ use crate::finding::Finding;
 use crate::shell_quote::quote;
 
 /// Text files that are no labels.
-pub(super) const OTHERS: [&str; 6] =
-    ["classes.txt", "notes.txt", "labels.txt", "train.txt", "val.txt", "README.txt"];
+const OTHERS: [&str; 6] = ["classes.txt", "notes.txt", "labels.txt", "train.txt", "val.txt", "README.txt"];
 /// What annotation programs and data sets call the folder of images.
 const LIKE_IMAGES: [&str; 8] = ["images", "jpegimages", "imgs", "img", "image", "pictures", "pics", "photos"];
 

@@ -9,11 +9,14 @@ use crate::facts::view::data_set::{DataSet, parent};
 use crate::finding::Finding;
 
 /// How many of the empty label files are compared with their annotations.
-const LOOKED: usize = 8;
+const LOOKED: usize = 2;
 /// Where X-AnyLabeling and LabelMe keep annotations, beside the images or the labels.
 const FOLDERS: [&str; 5] = ["json", "jsons", "annotations", "Annotations", "labels_json"];
-/// What the "YOLO 1.1" export of CVAT consists of.
-const OF_CVAT: [&str; 3] = ["obj.data", "obj.names", "obj_train_data"];
+/// The folder of the "YOLO 1.1" export of CVAT. Darknet has the files obj.data and obj.names as well.
+const OF_CVAT: [&str; 1] = ["obj_train_data"];
+/// The folders of its splits.
+const SPLITS_OF_CVAT: [&str; 4] =
+    ["/obj_train_data/", "/obj_valid_data/", "/obj_Validation_data/", "/obj_val_data/"];
 
 /// An annotation file next to the images, and the name of its format.
 pub(super) fn in_another_format(others: &[String]) -> Option<(String, &'static str)> {
@@ -131,7 +134,7 @@ fn of_shapes(set: &DataSet, finding: Finding, file: &str, shapes: &[(String, Str
 /// CVAT's export "YOLO 1.1", which has only boxes that are not rotated.
 fn of_cvat(host: &Host, finding: &Finding, image: &str, label: &str) -> Option<Finding> {
     let mut folder = parent(image)?;
-    let is_named = [image, label].iter().any(|path| path.contains("/obj_"));
+    let is_named = [image, label].iter().any(|path| SPLITS_OF_CVAT.iter().any(|split| path.contains(split)));
     let mark = (0..3).find_map(|_| {
         let names = host.folder(&folder).ok().flatten().unwrap_or_default();
         let found = OF_CVAT.iter().find(|name| names.iter().any(|one| one == *name));
