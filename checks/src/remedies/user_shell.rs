@@ -29,7 +29,7 @@ pub(crate) fn translate(host: &Host, mut finding: Finding) -> Finding {
         return finding;
     }
     for command in remedy.commands.iter_mut().filter(|command| is_of_shell(command)) {
-        *command = in_language(shell, command);
+        *command = in_language(shell, &without_unset(host, command));
     }
     finding
 }
@@ -37,6 +37,21 @@ pub(crate) fn translate(host: &Host, mut finding: Finding) -> Finding {
 /// Whether a command changes the shell that it is typed in.
 fn is_of_shell(command: &str) -> bool {
     ["export ", "unset ", "ulimit "].iter().any(|start| command.starts_with(start))
+}
+
+/// The command that adds to a list, as one that sets it if the list is unset or empty here: fish and csh need its value, and
+/// others would end the new one with a colon, which stands for the current folder.
+fn without_unset(host: &Host, command: &str) -> String {
+    let is_unset = |name: &str| host.env(name).is_ok_and(|set| set.is_none_or(|set| set.is_empty()));
+    let (code, comment) = match command.split_once("  # ") {
+        Some((code, comment)) => (code, format!("  # {comment}")),
+        None => (command, String::new()),
+    };
+    let parts = code.strip_prefix("export ").and_then(|rest| rest.split_once('='));
+    match parts.and_then(|(name, value)| Some((name, list(value)?))) {
+        Some((name, (first, of))) if is_unset(of) => format!("export {name}={first}{comment}"),
+        _ => command.to_owned(),
+    }
 }
 
 /// The variable that a command sets, and its value, in whichever language it is.
@@ -104,6 +119,10 @@ fn in_language(shell: Language, command: &str) -> String {
     let added = list(value);
     match (shell, added) {
         (Language::Posix, _) => command.to_owned(),
+        // These are lists in fish, which writes the colons for others.
+        (Language::Fish, Some((first, of))) if name.ends_with("PATH") => {
+            format!("set -gx {name} {first} ${of}")
+        }
         (Language::Fish, Some((first, of))) => format!("set -gx {name} {first}:${of}"),
         (Language::Fish, None) => format!("set -gx {name} {value}"),
         (Language::Csh, Some((first, of))) => format!("setenv {name} {first}:${of}"),
@@ -191,7 +210,7 @@ mod tests {
     #[test]
     fn a_list_is_added_to_in_each_shell() {
         let expected = [
-            "set -gx LD_LIBRARY_PATH /a:$LD_LIBRARY_PATH",
+            "set -gx LD_LIBRARY_PATH /a $LD_LIBRARY_PATH",
             "setenv LD_LIBRARY_PATH /a:$LD_LIBRARY_PATH",
             "$env.LD_LIBRARY_PATH = $\"/a:($env.LD_LIBRARY_PATH? | default '')\"",
             "$env:LD_LIBRARY_PATH = \"/a:$env:LD_LIBRARY_PATH\"",
@@ -219,6 +238,23 @@ mod tests {
             (json!({ "KAGGLE_KERNEL_RUN_TYPE": "Interactive" }), "import os; os.environ.pop('A', None)"),
         ] {
             assert_eq!(commands(env, &unset), [expected]);
+        }
+    }
+
+    #[test]
+    fn a_list_that_is_unset_is_set() {
+        let added = ["export LD_LIBRARY_PATH=/a${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"];
+        for (env, expected) in [
+            (json!({ "SHELL": "/usr/bin/fish" }), "set -gx LD_LIBRARY_PATH /a"),
+            (json!({ "SHELL": "/bin/tcsh", "LD_LIBRARY_PATH": "" }), "setenv LD_LIBRARY_PATH /a"),
+            (json!({ "SHELL": "/usr/bin/nu" }), "$env.LD_LIBRARY_PATH = '/a'"),
+            (
+                json!({ "SHELL": "/bin/tcsh", "LD_LIBRARY_PATH": "/b" }),
+                "setenv LD_LIBRARY_PATH /a:$LD_LIBRARY_PATH",
+            ),
+            (json!({ "SHELL": "/bin/bash" }), added[0]),
+        ] {
+            assert_eq!(commands(env, &added), [expected]);
         }
     }
 
