@@ -5,10 +5,11 @@ use crate::finding::Remedy;
 
 /// The remedy without commands that change what is generated, with the options in their place.
 pub(super) fn as_configuration(remedy: &mut Remedy) {
-    const GENERATED: [&str; 8] = [
+    const GENERATED: [&str; 9] = [
         "sudo tee /etc/",
         "sudo tee -a /etc/",
         "sudo mkdir -p /etc/",
+        "sudo nano /etc/",
         "dkms ",
         "mokutil ",
         "systemctl enable",
@@ -113,7 +114,16 @@ fn option_of_file(file: &str, lines: &[&str]) -> Option<String> {
     if file == "/etc/wsl.conf" {
         let section = first.strip_prefix('[')?.strip_suffix(']')?;
         let (name, value) = lines.get(1)?.split_once('=')?;
-        return Some(format!("wsl.wslConf.{section}.{name} = {value};"));
+        let value = match value.trim().trim_matches('"') {
+            bare if matches!(bare, "true" | "false") || bare.parse::<u64>().is_ok() => bare.to_owned(),
+            text => format!("\"{text}\""),
+        };
+        return match (section, name.trim()) {
+            ("user", "default") => Some(format!("wsl.defaultUser = {value};")),
+            // It is always on.
+            ("boot", "systemd") => None,
+            (section, name) => Some(format!("wsl.wslConf.{section}.{name} = {value};")),
+        };
     }
     None
 }
@@ -163,6 +173,11 @@ mod tests {
             (
                 r"printf '[network]\ngenerateResolvConf=false\n' | sudo tee -a /etc/wsl.conf",
                 "wsl.wslConf.network.generateResolvConf = false;",
+            ),
+            (r"printf '[user]\ndefault=mara\n' | sudo tee -a /etc/wsl.conf", "wsl.defaultUser = \"mara\";"),
+            (
+                r#"printf '[automount]\noptions="metadata"\n' | sudo tee -a /etc/wsl.conf"#,
+                "wsl.wslConf.automount.options = \"metadata\";",
             ),
             ("sudo systemctl enable nvidia-persistenced", "hardware.nvidia.nvidiaPersistenced = true;"),
             ("sudo hostnamectl set-hostname NEW-NAME", "networking.hostName = \"NEW-NAME\";"),
