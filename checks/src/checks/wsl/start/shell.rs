@@ -38,8 +38,8 @@ pub(super) fn failed(host: &Host, said: &[Said]) -> Option<Finding> {
             format!("{name} cannot start a terminal: the user's shell, {path}, does not exist"),
         )
         .because("the shell was removed, or was set without being installed; the disk is not at fault")
-        .remedy("set another shell for the user, or install that one again")
-        .command(format!("wsl.exe -d {name} -u root --exec /bin/sh -c 'usermod -s /bin/bash <user>'")),
+        .remedy("set another shell for the user (write their name in place of USER), or install that one again")
+        .command(format!("wsl.exe -d {name} -u root --exec usermod -s /bin/bash USER")),
         Why::Missing => Finding::new(
             "wsl.disk-broken",
             format!("{name} cannot start: {path} does not exist, so files of its system are lost"),
