@@ -7,7 +7,9 @@ use crate::facts::{Host, Place};
 use crate::finding::Finding;
 
 /// What only sh and its relatives understand, in commands that are not about variables and limits.
-const OF_POSIX: [&str; 6] = ["$(", "&&", "2>", "<<", "; do ", "$USER"];
+const OF_POSIX: [&str; 4] = ["$(", "2>", "<<", "; do "];
+/// What csh understands too.
+const OF_CSH: [&str; 2] = ["&&", "$USER"];
 /// A shell for lines that another shell does not understand.
 const BASH: &str = "bash  # the next lines are for this shell";
 
@@ -21,7 +23,9 @@ pub(crate) fn translate(host: &Host, mut finding: Finding) -> Finding {
         return finding;
     }
     let is_here = |command: &&String| !command.contains("  # on the ") && !is_of_shell(command);
-    let needs_posix = |command: &String| OF_POSIX.iter().any(|word| command.contains(word));
+    let has = |words: &[&str], command: &str| words.iter().any(|word| command.contains(word));
+    let needs_posix =
+        |command: &String| has(&OF_POSIX, command) || shell != Language::Csh && has(&OF_CSH, command);
     if matches!(shell, Language::Csh | Language::Nushell)
         && remedy.commands.iter().filter(is_here).any(needs_posix)
     {
@@ -264,6 +268,9 @@ mod tests {
         assert_eq!(commands(json!({ "SHELL": "/bin/tcsh" }), &lines), [BASH, lines[0], lines[1]]);
         assert_eq!(commands(json!({ "SHELL": "/usr/bin/nu" }), &lines), [BASH, lines[0], lines[1]]);
         assert_eq!(commands(json!({ "SHELL": "/usr/bin/fish" }), &lines), [lines[0], "set -gx A 1"]);
+        let both = "sudo apt update && sudo apt full-upgrade";
+        assert_eq!(commands(json!({ "SHELL": "/bin/tcsh" }), &[both]), [both]);
+        assert_eq!(commands(json!({ "SHELL": "/usr/bin/nu" }), &[both]), [BASH, both]);
         let elsewhere = "docker restart $(hostname)  # on the host";
         assert_eq!(commands(json!({ "SHELL": "/bin/tcsh" }), &[elsewhere]), [elsewhere]);
     }
