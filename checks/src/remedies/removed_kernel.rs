@@ -59,8 +59,8 @@ fn write_image(host: &Host, finding: Finding, new: &str) -> Finding {
             "mount the file systems, install the kernel again, which writes it to /boot, and restart; if mount says `unknown filesystem \
              type 'vfat'`, or there is no network, the running kernel lacks modules for that: first install its own package again from \
              pacman's cache (`ls /var/cache/pacman/pkg`, `sudo pacman -U FILE`), which brings them back, or start the installation \
-             medium, mount the disks and use arch-chroot; if pacman says `module not found: 'nvidia'` or `mkinitcpio failed`, build the module first (`sudo dkms autoinstall -k {new}`), or take modules that \
-             are not installed out of MODULES in /etc/mkinitcpio.conf and /etc/mkinitcpio.conf.d"
+             medium, mount the disks and use arch-chroot; if pacman says `module not found: 'nvidia'` or `mkinitcpio failed`, build the \
+             module first (`sudo dkms autoinstall -k {new}`), or remove modules that are not installed from MODULES in /etc/mkinitcpio.conf and /etc/mkinitcpio.conf.d"
         ))
         // Invariant: nothing is installed into the folder below a file system that could not be mounted.
         .command(format!("{} && sudo pacman -Syu {}", mount(host), arch::package(host, new)));

@@ -34,9 +34,9 @@ pub(super) fn known(host: &Host, answer: &str) -> Option<Finding> {
     let finding = match (firmware, is_off) {
         (Some(false), _) => new("virtualization is off in the PC's firmware")
             .seen("Windows reports that the firmware does not allow virtualization")
-            .because("a firmware update or an empty battery of the mainboard resets the setting; Windows cannot change it")
+            .because("a firmware update or a dead mainboard battery resets the setting; Windows cannot change it")
             .remedy(
-                "restart into the firmware (BIOS, UEFI) with the command, and enable virtualization there: Intel VT-x (Virtualization \
+                "restart into the firmware (BIOS, UEFI) with the command, in a Windows terminal as administrator, and enable virtualization there: Intel VT-x (Virtualization \
                  Technology) or AMD SVM Mode; save, switch the PC off, and start it again",
             )
             .command("shutdown /r /fw /t 0"),
@@ -51,7 +51,7 @@ pub(super) fn known(host: &Host, answer: &str) -> Option<Finding> {
             .command("shutdown /r /t 0"),
         (Some(true), false) => new("no hypervisor runs, although the PC's firmware allows one")
             .seen("Windows reports that virtualization is on in the firmware")
-            .because("Windows' Virtual Machine Platform is off or was turned on in part, or its hypervisor is switched off")
+            .because("Windows' Virtual Machine Platform is off or only partly turned on, or its hypervisor is switched off")
             .remedy(
                 "turn both on in a Windows terminal as administrator, and restart Windows; if WSL says the same again, turn the \
                  Virtual Machine Platform off (`dism.exe /online /disable-feature /featurename:VirtualMachinePlatform`) and on, \

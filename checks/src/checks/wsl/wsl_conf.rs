@@ -19,7 +19,7 @@ pub(super) fn set(host: &Host, section: &str, key: &str, value: &str) -> String 
     let text = text.trim_start_matches('\u{feff}');
     let end = if text.contains("\r\n") { "\\r" } else { "" };
     // A byte order mark stands before the first section; a comment is none.
-    let header = format!("^[^[#;=]*\\[{section}\\]");
+    let header = format!("^[^[#;=]*\\[\\s*{section}\\s*\\]");
     // `sed` ends its expression at a slash, and reads `&` and backslashes.
     let escaped = value.replace('\\', "\\\\").replace('/', "\\/").replace('&', "\\&");
     match settings_of(text, section) {
@@ -86,6 +86,7 @@ mod tests {
             ("[boot]\nsystemd=true", "[boot]\nsystemd=true\n[user]\ndefault=mara\n"),
             ("[boot]\r\nsystemd=true\r\n", "[boot]\r\nsystemd=true\r\n[user]\r\ndefault=mara\r\n"),
             ("[user]\n[boot]\n", "[user]\ndefault=mara\n[boot]\n"),
+            ("[ user ]\n", "[ user ]\ndefault=mara\n"),
             (" [User] # x\n", " [User] # x\ndefault=mara\n"),
             ("\u{feff}[user]\r\n", "\u{feff}[user]\r\ndefault=mara\r\n"),
             ("# [user]\n[user]\n", "# [user]\n[user]\ndefault=mara\n"),

@@ -56,24 +56,24 @@ pub(in crate::checks::wsl) fn without_program(host: &Host, line: &str) -> Findin
                  command; if that works, or the second lists a wsl.exe outside C:\\Windows\\System32, C:\\Program Files\\WSL and \
                  WindowsApps, another wsl.exe is in the way",
             )
-            .command(r#""C:\Program Files\WSL\wsl.exe" --status"#)
+            .command(r#"cmd.exe /c "C:\Program Files\WSL\wsl.exe" --status"#)
             .command("where.exe wsl");
     }
     finding
         .because(
-            "C:\\Windows\\System32\\wsl.exe starts the program of WSL's app, which an interrupted update or a user's folder that was moved \
-             to another drive has broken; an empty or foreign wsl.exe in PATH does the same",
+            "C:\\Windows\\System32\\wsl.exe starts the program of WSL's app, which is broken, as after an interrupted update or \
+             after a user's folder was moved to another drive; an empty or foreign wsl.exe in PATH does the same",
         )
         .remedy(format!(
             "remove the remains of the app, run the installer ({}) of https://github.com/microsoft/WSL/releases as administrator, and \
-             restart Windows; distributions are kept; if the last command lists a wsl.exe outside C:\\Windows\\System32, C:\\Program \
+             restart Windows; distributions are kept; if the first command lists a wsl.exe outside C:\\Windows\\System32, C:\\Program \
              Files\\WSL and WindowsApps, delete that file; until then, `\"C:\\Program Files\\WSL\\wsl.exe\"` may work, also over SSH",
             msi(host)
         ))
+        .command("where.exe wsl")
         .command("powershell.exe -Command \"Get-AppxPackage *WindowsSubsystemForLinux* | Remove-AppxPackage\"")
         .command(format!(r"msiexec.exe /i <folder of the download>\{}", msi(host)))
         .command("shutdown /r /t 0")
-        .command("where.exe wsl")
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub(super) fn failed(host: &Host, said: &[Said]) -> Option<Finding> {
         .remedy(format!(
             "first copy what you need from \\\\wsl.localhost\\{name} in Windows' Explorer; if /usr/bin/bash is there, repair the link \
              with the first command; otherwise install another distribution under another name (`wsl.exe --install -d Ubuntu-24.04 --name NEW`), attach this disk to it \
-             (`wsl.exe --mount --vhd FILE --bare`), and copy the home folder; do not remove the old distribution before, which deletes \
+             (`wsl.exe --mount --vhd FILE --bare`), and copy the home folder; do not remove the old distribution before that: removing it deletes \
              its disk"
         ))
         .command(format!("wsl.exe -d {name} -u root --exec /usr/bin/ln -sT usr/bin /bin")),
