@@ -83,7 +83,11 @@ fn run_where_it_belongs(
         return Ok(status);
     }
     match (prompt, &cli.distribution) {
-        (Some(prompt), _) => prompt.enter()?,
+        (Some(prompt), _) => {
+            if let Some(warning) = prompt.enter()? {
+                printer.warning(warning);
+            }
+        }
         (None, Some(name)) if !in_windows && !in_windows::sets_up_wsl(&cli.command) => {
             return Err(InWslError::NotWindows(name.clone()).into());
         }

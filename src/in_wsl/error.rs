@@ -52,7 +52,7 @@ pub(crate) enum InWslError {
     /// WSL does not see the working folder.
     #[error("this command would work in the current folder, {folder}, but {why}")]
     Folder { folder: String, why: String },
-    /// A variable names a path that WSL does not see.
+    /// A variable that is needed names a path that WSL does not see.
     #[error("the variable {name} is {value}, and {why}")]
     Variable { name: String, value: String, why: String },
     /// A defect of the program in Linux.

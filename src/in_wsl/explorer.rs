@@ -81,7 +81,9 @@ fn rewritten<'a>(
                     result.truncate(text);
                 }
                 let is_argument = unquoted.is_some() || needs_quotes(&windows) && follows_option(&result);
-                let quote = if windows.contains(['$', '`']) { '\'' } else { '"' };
+                // cmd takes single quotes for letters, so what it would split stays in double ones.
+                let is_simple = !needs_quotes(&windows.replace(['$', '`'], ""));
+                let quote = if windows.contains(['$', '`']) && is_simple { '\'' } else { '"' };
                 let windows = windows.replace(' ', space.encode_utf8(&mut [0; 4]));
                 result.push_str(&if is_argument { format!("{quote}{windows}{quote}") } else { windows });
                 (rest, before) = (&after[usize::from(unquoted.is_some())..], 'x');

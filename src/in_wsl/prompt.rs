@@ -3,7 +3,7 @@
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use yolo_base::env::HOME;
+use yolo_base::env::{HOME, YOLO_HOME, YOLO_MIRROR};
 use yolo_base::windows_paths::{Drives, Form, NotHere, with_backslashes};
 
 use super::error::InWslError;
@@ -22,6 +22,9 @@ fn note(path: &str) {
 pub(super) fn named() -> Vec<String> {
     NAMED.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
+
+/// Variables without which data would be put elsewhere, or come from the internet.
+const NEEDED: [&str; 2] = [YOLO_HOME, YOLO_MIRROR];
 
 /// A Windows prompt.
 #[derive(Debug)]
@@ -82,11 +85,12 @@ impl Prompt {
         }
     }
 
-    /// Makes this process work in the folder of the prompt, and refuses a `yolo.exe` of another version.
+    /// Makes this process work in the folder of the prompt, and refuses a `yolo.exe` of another version. Returns a warning if
+    /// variables are not set here, because WSL does not see the paths in them.
     ///
     /// # Errors
-    /// If WSL does not see that folder or the path in a variable, or the versions differ.
-    pub(crate) fn enter(&self) -> Result<(), InWslError> {
+    /// If WSL does not see that folder or the path in a variable that is needed, or the versions differ.
+    pub(crate) fn enter(&self) -> Result<Option<String>, InWslError> {
         let here = env!("CARGO_PKG_VERSION");
         if self.marker.yolo != here {
             return Err(InWslError::OtherVersion {
@@ -95,13 +99,7 @@ impl Prompt {
                 windows: self.marker.yolo.clone(),
             });
         }
-        for (name, value) in &self.marker.paths {
-            self.read(value).map_err(|why| InWslError::Variable {
-                name: name.clone(),
-                value: value.clone(),
-                why: why.to_string(),
-            })?;
-        }
+        let warning = self.unseen()?;
         let folder = &self.marker.folder;
         // The tests of this module and of forwarding run on Linux.
         let path = match Form::of(folder) {
@@ -113,7 +111,23 @@ impl Prompt {
         std::env::set_current_dir(path).map_err(|error| InWslError::Folder {
             folder: folder.clone(),
             why: format!("cannot open it in WSL: {error}"),
-        })
+        })?;
+        Ok(warning)
+    }
+
+    /// Which variables WSL has dropped, in one line.
+    fn unseen(&self) -> Result<Option<String>, InWslError> {
+        let mut dropped = Vec::new();
+        for (name, value) in &self.marker.paths {
+            let Err(why) = self.read(value) else { continue };
+            let why = why.to_string();
+            if NEEDED.contains(&name.as_str()) {
+                return Err(InWslError::Variable { name: name.clone(), value: value.clone(), why });
+            }
+            dropped.push(format!("the variable {name} is {value}, and {why}"));
+        }
+        let is_any = !dropped.is_empty();
+        Ok(is_any.then(|| format!("{}; yolo goes on without it", dropped.join("; "))))
     }
 }
 
@@ -123,16 +137,36 @@ mod tests {
 
     use super::*;
 
-    fn path(text: &str) -> Result<String, NotHere> {
+    fn prompt(paths: BTreeMap<String, String>) -> Prompt {
         let told = |name: &str| (name == "YOLO_DRIVE_C").then(|| "/mnt/c".to_owned());
         let drives = Box::leak(Box::new(Drives::found(told, "", Some("Ubuntu".to_owned()))));
         let marker = Marker {
             yolo: "1".to_owned(),
             distribution: "Ubuntu".to_owned(),
             folder: r"C:\my work".to_owned(),
-            paths: BTreeMap::new(),
+            paths,
         };
-        Prompt { marker, drives, home: Some("/home/ada".to_owned()) }.path(text)
+        Prompt { marker, drives, home: Some("/home/ada".to_owned()) }
+    }
+
+    fn path(text: &str) -> Result<String, NotHere> {
+        prompt(BTreeMap::new()).path(text)
+    }
+
+    #[test]
+    fn only_variables_that_are_needed_are_refused() {
+        let unseen = |names: &[&str]| {
+            let paths = names.iter().map(|&name| (name.to_owned(), r"\\nas\s\x".to_owned()));
+            prompt(paths.collect()).unseen()
+        };
+        for name in ["YOLO_HOME", "YOLO_MIRROR"] {
+            let why = unseen(&["NETRC", name]).unwrap_err().to_string();
+            assert!(why.starts_with(&format!(r"the variable {name} is \\nas\s\x, and ")), "{why}");
+        }
+        let warning = unseen(&["SSL_CERT_FILE", "YOLO_GOLDEN"]).unwrap().unwrap();
+        assert!(warning.contains("SSL_CERT_FILE") && warning.contains("YOLO_GOLDEN"), "{warning}");
+        assert!(!warning.contains('\n'), "{warning}");
+        assert_eq!(unseen(&[]).unwrap(), None);
     }
 
     #[test]

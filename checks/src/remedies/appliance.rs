@@ -28,16 +28,34 @@ fn of(host: &Host) -> Option<Appliance> {
     }
 }
 
+/// How the driver is installed on such a system; `None` elsewhere, and in containers.
+pub(super) fn advice(host: &Host) -> Option<&'static str> {
+    of(host).filter(|_| !host.is_container()).map(|appliance| words(host, appliance))
+}
+
 /// Replaces what would change packages of the system by what its web interface offers.
 pub(super) fn as_offered(host: &Host, remedy: &mut Remedy) {
-    const OF_PACKAGES: [&str; 6] =
-        ["sudo apt ", "sudo apt-get ", "sudo dpkg ", "sudo dkms ", "sudo update-initramfs", "sudo wget "];
+    const OF_PACKAGES: [&str; 8] = [
+        "sudo apt ",
+        "sudo apt-get ",
+        "sudo dpkg ",
+        "sudo dkms ",
+        "sudo update-initramfs",
+        "sudo wget ",
+        "wget ",
+        "curl ",
+    ];
     const OF_DRIVER: [&str; 4] = ["nvidia", "linux-headers", "dkms", "cuda-keyring"];
     let Some(appliance) = of(host) else { return };
     let is_of_packages = |command: &str| {
         OF_PACKAGES.iter().any(|start| command.starts_with(start)) || command.contains(" /etc/apt/")
     };
-    let is_of_driver = |command: &str| OF_DRIVER.iter().any(|word| command.contains(word));
+    // The container toolkit and the driver's libraries of an image are no driver.
+    let is_of_driver = |command: &str| {
+        OF_DRIVER.iter().any(|word| command.contains(word))
+            && !command.contains("nvidia-container")
+            && !command.contains("libnvidia-")
+    };
     let has_driver = remedy.commands.iter().any(|command| is_of_packages(command) && is_of_driver(command));
     if has_driver {
         remedy.text = words(host, appliance).to_owned();
@@ -75,7 +93,7 @@ fn words(host: &Host, appliance: Appliance) -> &'static str {
              version in its settings, and restart Unraid"
         }
         Appliance::Synology => {
-            "train on another machine: this system of Synology has no driver of NVIDIA for its users"
+            "train on another machine: this Synology system offers its users no NVIDIA driver"
         }
     }
 }
@@ -86,6 +104,19 @@ mod tests {
 
     use super::*;
     use crate::finding::Finding;
+    use crate::remedies::install_driver;
+
+    #[test]
+    fn a_system_without_a_family_is_advised() {
+        let host = |kernel: &str| {
+            let files = json!({ "/proc/sys/kernel/osrelease": format!("{kernel}\n"), "/.dockerenv": null });
+            Host::from_value(json!({ "version": 1, "os": "linux", "files": files })).unwrap().0
+        };
+        let unraid = host("6.12.24-Unraid");
+        assert!(install_driver::advice(&unraid).unwrap().contains("plugin Nvidia Driver"));
+        assert!(install_driver::install(&unraid).is_empty());
+        assert_eq!(advice(&host("6.12.48+deb13-amd64")), None);
+    }
 
     fn fitted(kernel: &str, commands: &[&str]) -> Remedy {
         let host = Host::from_value(json!({
@@ -105,6 +136,12 @@ mod tests {
         assert!(remedy.commands.is_empty());
         assert!(fitted("6.12.24-Unraid", &commands).text.contains("plugin Nvidia Driver"));
         assert_eq!(fitted("6.12.48+deb13-amd64", &commands).commands, commands);
+        let with_key = [&["wget https://x/cuda-keyring_1.1-1_all.deb"], &commands[..]].concat();
+        assert!(fitted("6.12.105-production+truenas", &with_key).commands.is_empty());
+        let toolkit =
+            ["curl -fsSL https://x | sudo gpg --dearmor", "sudo apt install nvidia-container-toolkit"];
+        let remedy = fitted("6.12.105-production+truenas", &toolkit);
+        assert!(remedy.text.ends_with("install it") && remedy.commands.is_empty());
         let other = fitted("6.12.105-production+truenas", &["sudo apt install libgomp1"]);
         assert!(other.text.ends_with("install it") && other.commands.is_empty());
     }

@@ -25,7 +25,10 @@ pub(crate) fn first(host: &Host, finding: Finding) -> Finding {
     let Some(remedy) = finding.remedy.as_ref() else { return finding };
     let smaller = match host.family() {
         Some(Family::Ubuntu | Family::OnUbuntu | Family::Debian) => {
-            "; if that is not enough, set MODULES=dep in /etc/initramfs-tools/initramfs.conf, which makes the initramfs smaller"
+            "; if apt refuses, because an update was interrupted, or removes none, remove an old kernel with `sudo dpkg --purge \
+             linux-image-OLD linux-modules-OLD` and the packages that dpkg then names (`dpkg -l 'linux-image-*'` lists \
+             kernels; keep the one that `uname -r` names); if that is \
+             not enough, set MODULES=dep in /etc/initramfs-tools/initramfs.conf, which makes the initramfs smaller"
         }
         _ => "",
     };
@@ -85,6 +88,7 @@ mod tests {
         };
         let (text, commands) = remedy(file_system("/boot", 20_000_000));
         assert!(text.starts_with("make room on /boot first"), "{text}");
+        assert!(text.contains("if apt refuses, because an update was interrupted"), "{text}");
         assert_eq!(commands, ["sudo apt autoremove --purge", "sudo dpkg --configure -a"]);
         for other in [file_system("/boot", 300_000_000), file_system("/", 20_000_000)] {
             assert_eq!(

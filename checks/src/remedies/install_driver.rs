@@ -7,7 +7,7 @@ use super::generation::{Generation, newest};
 use super::kernel_headers::devel_package;
 use super::nvidia_repository::REPOSITORIES;
 use super::old_card::rpm_fusion;
-use super::{arch, image, of_debian, old_card};
+use super::{appliance, arch, image, of_debian, old_card};
 use crate::facts::{Distribution, Family, Host, Output};
 
 /// RPM Fusion's packages on Silverblue and Kinoite, layered into the image.
@@ -24,7 +24,9 @@ pub(crate) fn install(host: &Host) -> Vec<String> {
 /// libtorch's newest build too.
 pub(crate) fn install_newest(host: &Host) -> Vec<String> {
     match host.family() {
-        Some(Family::Debian) if !host.is_container() => of_debian::of_nvidia(host, newest(host)),
+        Some(Family::Debian) if !host.is_container() && appliance::advice(host).is_none() => {
+            of_debian::of_nvidia(host, newest(host))
+        }
         _ => install(host),
     }
 }
@@ -32,7 +34,7 @@ pub(crate) fn install_newest(host: &Host) -> Vec<String> {
 /// The same for a card whose generation is known from elsewhere.
 pub(crate) fn install_for(host: &Host, card: Option<Generation>) -> Vec<String> {
     let (Some(family), Ok(distribution)) = (host.family(), host.distribution()) else { return Vec::new() };
-    if host.is_container() {
+    if host.is_container() || appliance::advice(host).is_some() {
         return Vec::new();
     }
     let old = card == Some(Generation::BeforeTuring);
@@ -78,6 +80,9 @@ pub(crate) fn install_for(host: &Host, card: Option<Generation>) -> Vec<String> 
 
 /// What to write before [`install_newest`], where a driver is installed already.
 pub(crate) fn advice_newest(host: &Host) -> Option<&'static str> {
+    if let Some(advice) = appliance::advice(host) {
+        return Some(advice);
+    }
     let is_old = newest(host) == Some(Generation::BeforeTuring);
     match host.family() {
         Some(Family::NixOs) if !is_old => Some(
@@ -86,7 +91,9 @@ pub(crate) fn advice_newest(host: &Host) -> Option<&'static str> {
         ),
         Some(Family::Debian) if install_newest(host).is_empty() => Some(of_debian::advice(host)),
         Some(Family::Debian) => Some(
-            "install the newest driver from NVIDIA's repository, because Debian's own package stays in its branch, and restart",
+            "install the newest driver from NVIDIA's repository, because Debian's own package stays in its branch, and restart; if apt \
+             holds packages back or names conflicts, remove Debian's first (`sudo apt purge '^nvidia-.*' '^libnvidia-.*'`), after \
+             which the screen may stay dark until the restart",
         ),
         _ => advice(host),
     }
@@ -94,6 +101,9 @@ pub(crate) fn advice_newest(host: &Host) -> Option<&'static str> {
 
 /// What to write before the commands, on a distribution where they are not the whole remedy.
 pub(crate) fn advice(host: &Host) -> Option<&'static str> {
+    if let Some(advice) = appliance::advice(host) {
+        return Some(advice);
+    }
     if let Some(advice) = old_card::advice(host).filter(|_| newest(host) == Some(Generation::BeforeTuring)) {
         return Some(advice);
     }

@@ -1,5 +1,6 @@
 //! Options of the kernel command line, which each distribution and each boot loader keeps in a place of its own.
 
+use super::initramfs;
 use super::restart::restart;
 use crate::facts::{Family, Host};
 use crate::finding::Finding;
@@ -66,7 +67,8 @@ impl Keeper {
             },
             // New installations of Tumbleweed have systemd-boot, or GRUB with its kind of entries.
             Family::Leap | Family::Tumbleweed => match () {
-                () if exists("/usr/bin/sdbootutil") => Self::Sdbootutil,
+                // The package alone may be there beside GRUB.
+                () if exists("/usr/bin/sdbootutil") && exists("/etc/kernel/cmdline") => Self::Sdbootutil,
                 () if host.is_transactional() => Self::GrubOfSnapshot,
                 () => Self::GrubOfSuse,
             },
@@ -76,7 +78,7 @@ impl Keeper {
     }
 
     /// The file that has the options, and the command that makes a change of it effective.
-    fn file(self) -> Option<(&'static str, &'static str)> {
+    fn file(self, host: &Host) -> Option<(&'static str, &'static str)> {
         Some(match self {
             Self::Proxmox => ("/etc/kernel/cmdline", "sudo proxmox-boot-tool refresh"),
             Self::GrubOfDebian | Self::GrubOrProxmox => ("/etc/default/grub", "sudo update-grub"),
@@ -86,7 +88,8 @@ impl Keeper {
             Self::Limine => ("/etc/default/limine", "sudo limine-mkinitcpio"),
             Self::SdbootManage => ("/etc/sdboot-manage.conf", "sudo sdboot-manage gen"),
             Self::Sdbootutil => ("/etc/kernel/cmdline", "sudo sdbootutil update-all-entries"),
-            Self::UnifiedImage => ("/etc/kernel/cmdline", "sudo mkinitcpio -P"),
+            // EndeavourOS has this file too, with dracut and systemd-boot.
+            Self::UnifiedImage => ("/etc/kernel/cmdline", initramfs::rebuild(host)?),
             Self::Ostree | Self::Grubby | Self::Kernelstub | Self::NixOs => return None,
         })
     }
@@ -130,7 +133,7 @@ pub(crate) fn remove(host: &Host, finding: Finding, options: &[String]) -> Findi
         Some(Keeper::Kernelstub) => vec![format!("sudo kernelstub -d \"{}\"", options.join(" "))],
         Some(Keeper::NixOs) => vec!["sudo nixos-rebuild boot".to_owned()],
         Some(keeper) => keeper
-            .file()
+            .file(host)
             .map(|(file, command)| vec![format!("sudoedit {file}"), command.to_owned()])
             .unwrap_or_default(),
     };
@@ -147,7 +150,7 @@ pub(crate) fn way(host: &Host, option: &str) -> String {
         Some(Keeper::Kernelstub) => format!(" (`sudo kernelstub -a {option}`)"),
         Some(Keeper::NixOs | Keeper::Proxmox | Keeper::GrubOrProxmox) | None => place(host),
         Some(keeper) => {
-            let command = keeper.file().map(|(_, command)| format!(", then `{command}`"));
+            let command = keeper.file(host).map(|(_, command)| format!(", then `{command}`"));
             format!(" ({}{})", keeper.place(), command.unwrap_or_default())
         }
     }
@@ -190,12 +193,22 @@ mod tests {
             ),
             ("cachyos\nID_LIKE=arch", &["/etc/sdboot-manage.conf"], "then `sudo sdboot-manage gen`"),
             ("arch", &["/etc/kernel/cmdline"], "(/etc/kernel/cmdline, then `sudo mkinitcpio -P`)"),
+            (
+                "endeavouros\nID_LIKE=arch",
+                &["/etc/kernel/cmdline", "/usr/bin/reinstall-kernels"],
+                "(/etc/kernel/cmdline, then `sudo reinstall-kernels`)",
+            ),
             ("arch", &["/etc/default/grub"], "then `sudo grub-mkconfig -o /boot/grub/grub.cfg`"),
             ("arch", &[], "(of the boot loader; with GRUB in /etc/default/grub, then"),
             (
                 "opensuse-tumbleweed",
                 &["/usr/bin/sdbootutil", "/etc/kernel/cmdline"],
                 "then `sudo sdbootutil update-all-entries`",
+            ),
+            (
+                "opensuse-tumbleweed",
+                &["/usr/bin/sdbootutil"],
+                "then `sudo grub2-mkconfig -o /boot/grub2/grub.cfg`",
             ),
             ("opensuse-leap", &["/etc/default/grub"], "then `sudo grub2-mkconfig -o /boot/grub2/grub.cfg`"),
         ] {

@@ -5,10 +5,11 @@ use crate::finding::Remedy;
 
 /// The remedy without commands that change what is generated, with the options in their place.
 pub(super) fn as_configuration(remedy: &mut Remedy) {
-    const GENERATED: [&str; 8] = [
+    const GENERATED: [&str; 9] = [
         "sudo tee /etc/",
         "sudo tee -a /etc/",
         "sudo mkdir -p /etc/",
+        "sudo nano /etc/",
         "dkms ",
         "mokutil ",
         "systemctl enable",
@@ -87,10 +88,14 @@ fn option_of_file(file: &str, lines: &[&str]) -> Option<String> {
     let inside = |folder: &str| file.strip_prefix(folder);
     if inside("/etc/modprobe.d/").is_some() {
         let blocked: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("blacklist ")).collect();
-        return Some(match blocked.is_empty() {
-            true => format!("boot.extraModprobeConfig = \"{}\";", lines.join("\\n")),
-            false => format!("boot.blacklistedKernelModules = [ {} ];", list(&blocked)),
-        });
+        let others: Vec<&str> =
+            lines.iter().copied().filter(|line| !line.starts_with("blacklist ")).collect();
+        let options = [
+            (!blocked.is_empty()).then(|| format!("boot.blacklistedKernelModules = [ {} ];", list(&blocked))),
+            (!others.is_empty()).then(|| format!("boot.extraModprobeConfig = \"{}\";", others.join("\\n"))),
+        ];
+        return Some(options.into_iter().flatten().collect::<Vec<_>>().join(" "))
+            .filter(|all| !all.is_empty());
     }
     if inside("/etc/modules-load.d/").is_some() {
         return Some(format!("boot.kernelModules = [ {} ];", list(lines)));
@@ -98,7 +103,7 @@ fn option_of_file(file: &str, lines: &[&str]) -> Option<String> {
     let first = *lines.first()?;
     if inside("/etc/sysctl.d/").is_some() {
         let (name, value) = first.split_once('=')?;
-        return Some(format!("boot.kernel.sysctl.\"{}\" = {};", name.trim(), value.trim()));
+        return Some(format!("boot.kernel.sysctl.\"{}\" = {};", name.trim(), value_of(value)));
     }
     if inside("/etc/security/limits.d/").is_some() {
         let [_, kind, item, value] = first.split_whitespace().collect::<Vec<_>>().try_into().ok()?;
@@ -113,9 +118,23 @@ fn option_of_file(file: &str, lines: &[&str]) -> Option<String> {
     if file == "/etc/wsl.conf" {
         let section = first.strip_prefix('[')?.strip_suffix(']')?;
         let (name, value) = lines.get(1)?.split_once('=')?;
-        return Some(format!("wsl.wslConf.{section}.{name} = {value};"));
+        let value = value_of(value);
+        return match (section, name.trim()) {
+            ("user", "default") => Some(format!("wsl.defaultUser = {value};")),
+            // It is always on.
+            ("boot", "systemd") => None,
+            (section, name) => Some(format!("wsl.wslConf.{section}.{name} = {value};")),
+        };
     }
     None
+}
+
+/// A value as configuration.nix has it: text in quotation marks.
+fn value_of(text: &str) -> String {
+    match text.trim().trim_matches('"') {
+        bare if matches!(bare, "true" | "false") || bare.parse::<u64>().is_ok() => bare.to_owned(),
+        text => format!("\"{text}\""),
+    }
 }
 
 #[cfg(test)]
@@ -161,8 +180,17 @@ mod tests {
                 "boot.kernel.sysctl.\"kernel.unprivileged_userns_clone\" = 1;",
             ),
             (
+                "echo 'net.ipv4.ip_local_port_range=32768 60999' | sudo tee /etc/sysctl.d/90-ports.conf",
+                "boot.kernel.sysctl.\"net.ipv4.ip_local_port_range\" = \"32768 60999\";",
+            ),
+            (
                 r"printf '[network]\ngenerateResolvConf=false\n' | sudo tee -a /etc/wsl.conf",
                 "wsl.wslConf.network.generateResolvConf = false;",
+            ),
+            (r"printf '[user]\ndefault=mara\n' | sudo tee -a /etc/wsl.conf", "wsl.defaultUser = \"mara\";"),
+            (
+                r#"printf '[automount]\noptions="metadata"\n' | sudo tee -a /etc/wsl.conf"#,
+                "wsl.wslConf.automount.options = \"metadata\";",
             ),
             ("sudo systemctl enable nvidia-persistenced", "hardware.nvidia.nvidiaPersistenced = true;"),
             ("sudo hostnamectl set-hostname NEW-NAME", "networking.hostName = \"NEW-NAME\";"),

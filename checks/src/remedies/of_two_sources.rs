@@ -1,5 +1,5 @@
-//! Fedora with NVIDIA's CUDA repository beside RPM Fusion: both have the driver, in packages of other names that exclude each
-//! other, so that dnf brings a part of each, or never updates any.
+//! Fedora with NVIDIA's CUDA repository beside RPM Fusion: both have the driver, in differently named, conflicting
+//! packages, so that dnf brings a part of each, or never updates any.
 
 use super::restart::restart;
 use crate::facts::{Family, Host};
@@ -37,7 +37,7 @@ pub(crate) fn repair(host: &Host, finding: Finding) -> Option<Finding> {
         )
         .remedy(
             "keep the driver of RPM Fusion: have NVIDIA's repository leave it alone (excludepkgs; its CUDA toolkit stays), install the \
-             driver again, build its module, which takes some minutes, and restart",
+             driver again, build its module, which takes a few minutes, and restart",
         )
         .command(format!("echo 'excludepkgs={OF_DRIVER}' | sudo tee -a {FOLDER}/{of_nvidia}"))
         .command("sudo dnf install --refresh --allowerasing akmod-nvidia xorg-x11-drv-nvidia-cuda")

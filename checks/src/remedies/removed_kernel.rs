@@ -36,6 +36,18 @@ fn started_old(host: &Host) -> Option<String> {
     (newest.0 + SLACK < started).then_some(newest.1)
 }
 
+/// The command that mounts what the new kernel is written to.
+fn mount(host: &Host) -> &'static str {
+    let table = host.text("/etc/fstab").ok().flatten().unwrap_or_default();
+    let is_named = table.lines().any(|line| line.split_whitespace().nth(1) == Some("/boot"));
+    let mounted = host.file_system("/boot").ok().and_then(|system| system.mount);
+    match mounted.as_deref() {
+        // Others of the table, such as a server that does not answer, do not matter.
+        Some(mounted) if is_named && mounted != "/boot" => "sudo mount /boot",
+        _ => "sudo mount -a",
+    }
+}
+
 fn write_image(host: &Host, finding: Finding, new: &str) -> Finding {
     let finding = finding
         .seen(format!("{MODULES}/{new} is older than the start of this machine"))
@@ -44,12 +56,14 @@ fn write_image(host: &Host, finding: Finding, new: &str) -> Finding {
              gone: the update did not write the new kernel where the boot loader looks for it"
         ))
         .remedy(format!(
-            "mount /boot if it is not mounted, install the kernel again, which writes it there, and restart; if that says `module not \
-             found: 'nvidia'` or `mkinitcpio failed`, build the module first (`sudo dkms autoinstall -k {new}`), or take modules that \
-             are not installed out of MODULES in /etc/mkinitcpio.conf and /etc/mkinitcpio.conf.d"
+            "mount the file systems, install the kernel again, which writes it to /boot, and restart; if mount says `unknown filesystem \
+             type 'vfat'`, or there is no network, the running kernel lacks modules for that: first install its own package again from \
+             pacman's cache (`ls /var/cache/pacman/pkg`, `sudo pacman -U FILE`), which brings them back, or start the installation \
+             medium, mount the disks and use arch-chroot; if pacman says `module not found: 'nvidia'` or `mkinitcpio failed`, build the \
+             module first (`sudo dkms autoinstall -k {new}`), or remove modules that are not installed from MODULES in /etc/mkinitcpio.conf and /etc/mkinitcpio.conf.d"
         ))
-        .command("sudo mount -a")
-        .command(format!("sudo pacman -Syu {}", arch::package(host, new)));
+        // Invariant: nothing is installed into the folder below a file system that could not be mounted.
+        .command(format!("{} && sudo pacman -Syu {}", mount(host), arch::package(host, new)));
     // Limine's own program says what it leaves out.
     let rebuild = initramfs::rebuild(host).filter(|command| command.contains("limine"));
     restart(host, rebuild.into_iter().fold(finding, Finding::command))

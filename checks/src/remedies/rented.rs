@@ -16,7 +16,7 @@ pub(crate) fn start_with(rental: Rental, finding: Finding, what: Start) -> Findi
             "choose a larger machine of {name}, or let the run do with less: fewer --workers, no --cache"
         )),
         Start::HostNetwork if rental == Rental::Runpod => finding.remedy(
-            "deploy an Instant Cluster of Runpod, whose pods reach each other, or rent one pod with more GPUs: a single pod has an address \
+            "deploy a Runpod Instant Cluster, whose pods reach each other, or rent one pod with more GPUs: a single pod has an address \
              that is internal to its machine",
         ),
         Start::HostNetwork if rental == Rental::Vast => finding.remedy(

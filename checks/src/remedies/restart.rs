@@ -72,7 +72,12 @@ fn of_job(host: &Host, job: Job, finding: Finding) -> Finding {
     match job {
         Job::Slurm => finding.command(format!("sbatch --exclude={} …", node(host, job))),
         Job::Lsf => finding.command(format!("bsub -R \"select[hname!='{}']\" …", node(host, job))),
-        Job::GridEngine => finding.command(format!("qsub -l h='!{}' …", node(host, job))),
+        Job::GridEngine => {
+            // csh, the usual shell there, reads an exclamation mark in quotation marks, too.
+            let is_csh = host.env("SHELL").ok().flatten().is_some_and(|shell| shell.ends_with("csh"));
+            let not = if is_csh { "\\!" } else { "!" };
+            finding.command(format!("qsub -l h='{not}{}' …", node(host, job)))
+        }
         Job::Pbs | Job::Condor | Job::Flux | Job::Oar => finding,
     }
 }

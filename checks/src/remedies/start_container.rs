@@ -65,8 +65,7 @@ fn of_docker(host: &Host, finding: Finding, what: Start, docker: &str) -> Findin
         };
         let finding = if settings.as_ref().is_some_and(is_optional) {
             finding.seen(
-                "devcontainer.json has `\"hostRequirements\": { \"gpu\": \"optional\" }`, which programs do not follow on Windows and with \
-                 compose files",
+                "devcontainer.json has `\"hostRequirements\": { \"gpu\": \"optional\" }`, which is ignored on Windows and with compose files",
             )
         } else {
             finding

@@ -7,7 +7,9 @@ use crate::facts::{Host, Place};
 use crate::finding::Finding;
 
 /// What only sh and its relatives understand, in commands that are not about variables and limits.
-const OF_POSIX: [&str; 6] = ["$(", "&&", "2>", "<<", "; do ", "$USER"];
+const OF_POSIX: [&str; 4] = ["$(", "2>", "<<", "; do "];
+/// What csh understands too.
+const OF_CSH: [&str; 2] = ["&&", "$USER"];
 /// A shell for lines that another shell does not understand.
 const BASH: &str = "bash  # the next lines are for this shell";
 
@@ -21,7 +23,9 @@ pub(crate) fn translate(host: &Host, mut finding: Finding) -> Finding {
         return finding;
     }
     let is_here = |command: &&String| !command.contains("  # on the ") && !is_of_shell(command);
-    let needs_posix = |command: &String| OF_POSIX.iter().any(|word| command.contains(word));
+    let has = |words: &[&str], command: &str| words.iter().any(|word| command.contains(word));
+    let needs_posix =
+        |command: &String| has(&OF_POSIX, command) || shell != Language::Csh && has(&OF_CSH, command);
     if matches!(shell, Language::Csh | Language::Nushell)
         && remedy.commands.iter().filter(is_here).any(needs_posix)
     {
@@ -29,7 +33,7 @@ pub(crate) fn translate(host: &Host, mut finding: Finding) -> Finding {
         return finding;
     }
     for command in remedy.commands.iter_mut().filter(|command| is_of_shell(command)) {
-        *command = in_language(shell, command);
+        *command = in_language(shell, &without_unset(host, command));
     }
     finding
 }
@@ -37,6 +41,21 @@ pub(crate) fn translate(host: &Host, mut finding: Finding) -> Finding {
 /// Whether a command changes the shell that it is typed in.
 fn is_of_shell(command: &str) -> bool {
     ["export ", "unset ", "ulimit "].iter().any(|start| command.starts_with(start))
+}
+
+/// The command that adds to a list, as one that sets it if the list is unset or empty here: fish and csh need its value, and
+/// others would end the new one with a colon, which stands for the current folder.
+fn without_unset(host: &Host, command: &str) -> String {
+    let is_unset = |name: &str| host.env(name).is_ok_and(|set| set.is_none_or(|set| set.is_empty()));
+    let (code, comment) = match command.split_once("  # ") {
+        Some((code, comment)) => (code, format!("  # {comment}")),
+        None => (command, String::new()),
+    };
+    let parts = code.strip_prefix("export ").and_then(|rest| rest.split_once('='));
+    match parts.and_then(|(name, value)| Some((name, list(value)?))) {
+        Some((name, (first, of))) if is_unset(of) => format!("export {name}={first}{comment}"),
+        _ => command.to_owned(),
+    }
 }
 
 /// The variable that a command sets, and its value, in whichever language it is.
@@ -104,6 +123,10 @@ fn in_language(shell: Language, command: &str) -> String {
     let added = list(value);
     match (shell, added) {
         (Language::Posix, _) => command.to_owned(),
+        // These are lists in fish, which writes the colons for others.
+        (Language::Fish, Some((first, of))) if name.ends_with("PATH") => {
+            format!("set -gx {name} {first} ${of}")
+        }
         (Language::Fish, Some((first, of))) => format!("set -gx {name} {first}:${of}"),
         (Language::Fish, None) => format!("set -gx {name} {value}"),
         (Language::Csh, Some((first, of))) => format!("setenv {name} {first}:${of}"),
@@ -191,7 +214,7 @@ mod tests {
     #[test]
     fn a_list_is_added_to_in_each_shell() {
         let expected = [
-            "set -gx LD_LIBRARY_PATH /a:$LD_LIBRARY_PATH",
+            "set -gx LD_LIBRARY_PATH /a $LD_LIBRARY_PATH",
             "setenv LD_LIBRARY_PATH /a:$LD_LIBRARY_PATH",
             "$env.LD_LIBRARY_PATH = $\"/a:($env.LD_LIBRARY_PATH? | default '')\"",
             "$env:LD_LIBRARY_PATH = \"/a:$env:LD_LIBRARY_PATH\"",
@@ -223,11 +246,31 @@ mod tests {
     }
 
     #[test]
+    fn a_list_that_is_unset_is_set() {
+        let added = ["export LD_LIBRARY_PATH=/a${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"];
+        for (env, expected) in [
+            (json!({ "SHELL": "/usr/bin/fish" }), "set -gx LD_LIBRARY_PATH /a"),
+            (json!({ "SHELL": "/bin/tcsh", "LD_LIBRARY_PATH": "" }), "setenv LD_LIBRARY_PATH /a"),
+            (json!({ "SHELL": "/usr/bin/nu" }), "$env.LD_LIBRARY_PATH = '/a'"),
+            (
+                json!({ "SHELL": "/bin/tcsh", "LD_LIBRARY_PATH": "/b" }),
+                "setenv LD_LIBRARY_PATH /a:$LD_LIBRARY_PATH",
+            ),
+            (json!({ "SHELL": "/bin/bash" }), added[0]),
+        ] {
+            assert_eq!(commands(env, &added), [expected]);
+        }
+    }
+
+    #[test]
     fn lines_for_sh_alone_are_typed_in_bash() {
         let lines = ["sudo dnf install kernel-devel-$(uname -r)", "export A=1"];
         assert_eq!(commands(json!({ "SHELL": "/bin/tcsh" }), &lines), [BASH, lines[0], lines[1]]);
         assert_eq!(commands(json!({ "SHELL": "/usr/bin/nu" }), &lines), [BASH, lines[0], lines[1]]);
         assert_eq!(commands(json!({ "SHELL": "/usr/bin/fish" }), &lines), [lines[0], "set -gx A 1"]);
+        let both = "sudo apt update && sudo apt full-upgrade";
+        assert_eq!(commands(json!({ "SHELL": "/bin/tcsh" }), &[both]), [both]);
+        assert_eq!(commands(json!({ "SHELL": "/usr/bin/nu" }), &[both]), [BASH, both]);
         let elsewhere = "docker restart $(hostname)  # on the host";
         assert_eq!(commands(json!({ "SHELL": "/bin/tcsh" }), &[elsewhere]), [elsewhere]);
     }

@@ -247,6 +247,9 @@ const CODES: &[(&str, Trouble)] = &[
     ("MountDisk/", Trouble::DiskBroken),
     ("0x800704ec", Trouble::Forbidden),
     ("ERROR_ACCESS_DISABLED_BY_POLICY", Trouble::Forbidden),
+    // What Windows prints of a program that AppLocker blocks, without a code.
+    ("blocked by group policy", Trouble::Forbidden),
+    ("durch eine Gruppenrichtlinie geblockt", Trouble::Forbidden),
 ];
 
 /// The trouble that a message of `wsl.exe` reports, if it is a known one.
@@ -262,11 +265,12 @@ pub fn trouble(answer: &str) -> Option<Trouble> {
 /// Whether App Control for Business (WDAC, Device Guard) or Smart App Control keeps WSL from starting: codes, and what
 /// PowerShell and cmd say of the program.
 pub fn is_app_control(answer: &str) -> bool {
-    const WORDS: [&str; 5] = [
+    const WORDS: [&str; 6] = [
         "0x800711c7",
         "error_system_integrity_policy_violation",
         "device guard to block this app",
         "an application control policy has blocked this file",
+        "eine anwendungssteuerungsrichtlinie hat diese datei blockiert",
         "(os error 4551)",
     ];
     let answer = answer.to_ascii_lowercase();

@@ -208,7 +208,7 @@ fn fault(code: &str, text: &str, file: Option<&str>, is_setup: bool) -> Option<F
             // WSL's own files are on the drive of Windows, which can hold them.
             "error_not_supported" | "0x80070032" if is_file_of_wsl => return Some(Fault::NoVirtualDisks),
             "error_not_supported" | "0x80070032" | "0x8007052e" => return Some(Fault::DiskUnsupported),
-            "error_invalid_name" | "0x8007007b" if file.is_none_or(|file| !file.contains('\\')) => {
+            "error_invalid_name" | "0x8007007b" if file.is_some_and(|file| !file.contains('\\')) => {
                 return Some(Fault::DiskMisplaced);
             }
             _ => {}

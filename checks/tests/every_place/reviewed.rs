@@ -213,6 +213,10 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ),
     ("sudo nvidia-smi --gpu-reset", "the driver refuses it while a program uses the card"),
     ("sudo rmmod nvidia_uvm", "the kernel refuses it while a program uses the module"),
+    (
+        "sudo mount -a && sudo pacman -Syu",
+        "the same, and only if the new kernel gets to where it is started from",
+    ),
     ("sudo pacman -Syu", "the whole system: a part of it breaks Arch"),
     ("sudo bootc upgrade", "a new image; the present one stays to go back to"),
     ("sudo rpm-ostree upgrade", "a new image; the present one stays to go back to"),

@@ -181,7 +181,8 @@ pub(crate) fn misfit_of_commands(id: &str, commands: &[String], place: &str) -> 
     }
     for command in commands.iter().filter(|command| !command.contains("  # on the ")) {
         let starts = |words: &[&str]| words.iter().any(|word| command.starts_with(word));
-        let is_of_posix = ["csh", "nushell"].contains(&place) && ["$(", "&&"].iter().any(|word| command.contains(word))
+        let is_of_posix = (["csh", "nushell"].contains(&place) && command.contains("$(")
+            || place == "nushell" && command.contains("&&"))
             // Nushell's own way to put a value into a text.
             && !command.starts_with("$env.");
         // A comment would become a part of the value.

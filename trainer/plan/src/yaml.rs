@@ -44,7 +44,7 @@ fn read_as(path: &Path, what: &str, strict_booleans: bool) -> Result<Value, Plan
     }
     let bytes = std::fs::read(path).map_err(unreadable)?;
     let text = yolo_base::text::decode(bytes)
-        .ok_or_else(|| PlanError::new(format!("the {what} {shown} is not UTF-8 text")))?;
+        .ok_or_else(|| PlanError::new(format!("the {what} {shown} is neither UTF-8 nor UTF-16 text")))?;
     parse(&text, strict_booleans).map_err(|reason| {
         let of_backslash = reason.contains("escape") || reason.contains("hexadecimal");
         PlanError::new(format!("the {what} {shown} is not valid YAML: {reason}")).with_hint(if of_backslash {

@@ -178,7 +178,7 @@ fn names_that_are_not_files_are_reported() {
 fn bytes_that_are_not_text_are_rejected() {
     let bench = Bench::new("");
     fs::write(bench.root.path().join("yamls/data.yaml"), [0xff, 0xd8, 0xff, 0xe0]).unwrap();
-    assert!(bench.error().contains("is not UTF-8 text"));
+    assert!(bench.error().contains("is neither UTF-8 nor UTF-16 text"));
 }
 
 /// A real data set, on machines that have it.

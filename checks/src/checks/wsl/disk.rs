@@ -63,8 +63,8 @@ fn on_windows(host: &Host) -> Option<Finding> {
     )
 }
 
-/// Whether new disks are sparse, or WSL says so when it is asked to enlarge this one (microsoft/WSL#12821).
-fn is_sparse(host: &Host) -> bool {
+/// Why the disk is or may be sparse: WSL says so when it is asked to enlarge it (microsoft/WSL#12821), or new disks are.
+fn sparse(host: &Host) -> Option<&'static str> {
     let is_set = host.wslconfig().is_ok_and(|config| {
         config.value("sparseVhd").is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
     });
@@ -72,7 +72,10 @@ fn is_sparse(host: &Host) -> bool {
         let text = text.to_ascii_lowercase();
         text.contains("0xc03a001a") || text.contains("sparse file")
     };
-    is_set || host.recorded_texts("--resize").iter().any(says_so)
+    if host.recorded_texts("--resize").iter().any(says_so) {
+        return Some("WSL says that the disk is sparse, and it enlarges none of those");
+    }
+    is_set.then_some("new disks are sparse by .wslconfig, so this one may be, and WSL enlarges none of those")
 }
 
 fn run(host: &Host, _: &Intent) -> Answer {
@@ -115,9 +118,9 @@ fn run(host: &Host, _: &Intent) -> Answer {
         let gigabytes = (total + free / 2) >> 30;
         let status = if inside < FULL { Status::Error } else { Status::Warning };
         let finding = Finding::new("wsl.disk-limit", title).status(status).command(super::SHUTDOWN);
-        let finding = if is_sparse(host) {
+        let finding = if let Some(sparse) = sparse(host) {
             finding
-                .seen("the disk is sparse by .wslconfig or by what WSL said, and WSL enlarges none of those")
+                .seen(sparse)
                 .remedy(
                     "in a Windows terminal, shut WSL down, make the disk an ordinary file (its drive needs as much free space as the file \
                      is large), and enlarge it",

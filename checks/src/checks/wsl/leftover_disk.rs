@@ -22,18 +22,34 @@ pub(super) fn explained(host: &Host, finding: Finding) -> Finding {
     });
     let said = refused.into_iter().next();
     let is_refused = said.is_some();
-    let finding = said.into_iter().fold(finding, Finding::seen).seen(format!("{disk} exists")).because(
-        "the disk of a distribution that was installed earlier is still there, but this Windows user's list has no distribution; \
-         Windows does not overwrite such a disk (0x80070050, the file exists)",
-    );
+    let refusal = if is_refused {
+        "; Windows does not overwrite such a disk (0x80070050, the file exists)"
+    } else {
+        ""
+    };
+    let finding = said.into_iter().fold(finding, Finding::seen).seen(format!("{disk} exists")).because(format!(
+        "the disk of a distribution that was installed earlier is still there, but this Windows user's list has no distribution\
+         {refusal}"
+    ));
+    let new = if is_refused {
+        format!("for a new one of the same name, first rename {disk}, and delete it")
+    } else {
+        format!("a new one gets a disk of its own; delete {disk}")
+    };
     let text = format!(
-        "to use the old distribution with all its files again, register its disk where it lies (--import-in-place); for a new one of \
-         the same name, first rename {disk}, and delete it only when nothing in it is needed"
+        "to use the old distribution with all its files again, copy its disk to a folder of your own, because removing its app in \
+         Windows' Settings would delete it, and register the copy (--import-in-place); it then starts as root until /etc/wsl.conf \
+         has `default=USER` under [user]; {new} only when nothing in it is needed"
     );
     let mut finding = finding.remedy(text);
     if let Some(remedy) = finding.remedy.as_mut() {
         remedy.commands.clear();
     }
-    let finding = finding.command(format!("wsl.exe --import-in-place Ubuntu-old \"{disk}\""));
+    let quoted = disk.replace('\'', "''");
+    let finding = finding
+        .command(format!(
+            r#"powershell.exe -Command "mkdir -Force C:\wsl\old; copy '{quoted}' C:\wsl\old\ext4.vhdx""#
+        ))
+        .command(r"wsl.exe --import-in-place Ubuntu-old C:\wsl\old\ext4.vhdx");
     if is_refused { finding } else { finding.command("wsl.exe --install -d Ubuntu") }
 }

@@ -69,7 +69,8 @@ fn nested(host: &Host, intent: &Intent) -> Option<Finding> {
         return None;
     }
     let title = format!(
-        "the VPN {tunnel} sends packets of {inner} bytes through {outer}, which takes {room} with the VPN's headers"
+        "the VPN {tunnel} sends packets of {inner} bytes through {outer}, which carries at most {room} bytes including \
+         the VPN's headers"
     );
     let command = format!("ip link set dev {outer} mtu 1500");
     let finding = Finding::new("wsl.mtu", title)

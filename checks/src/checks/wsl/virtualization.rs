@@ -34,9 +34,9 @@ pub(super) fn known(host: &Host, answer: &str) -> Option<Finding> {
     let finding = match (firmware, is_off) {
         (Some(false), _) => new("virtualization is off in the PC's firmware")
             .seen("Windows reports that the firmware does not allow virtualization")
-            .because("a firmware update or an empty battery of the mainboard resets the setting; Windows cannot change it")
+            .because("a firmware update or a dead mainboard battery resets the setting; Windows cannot change it")
             .remedy(
-                "restart into the firmware (BIOS, UEFI) with the command, and enable virtualization there: Intel VT-x (Virtualization \
+                "restart into the firmware (BIOS, UEFI) with the command, in a Windows terminal as administrator, and enable virtualization there: Intel VT-x (Virtualization \
                  Technology) or AMD SVM Mode; save, switch the PC off, and start it again",
             )
             .command("shutdown /r /fw /t 0"),
@@ -51,7 +51,7 @@ pub(super) fn known(host: &Host, answer: &str) -> Option<Finding> {
             .command("shutdown /r /t 0"),
         (Some(true), false) => new("no hypervisor runs, although the PC's firmware allows one")
             .seen("Windows reports that virtualization is on in the firmware")
-            .because("Windows' Virtual Machine Platform is off or was turned on in part, or its hypervisor is switched off")
+            .because("Windows' Virtual Machine Platform is off or only partly turned on, or its hypervisor is switched off")
             .remedy(
                 "turn both on in a Windows terminal as administrator, and restart Windows; if WSL says the same again, turn the \
                  Virtual Machine Platform off (`dism.exe /online /disable-feature /featurename:VirtualMachinePlatform`) and on, \
@@ -79,10 +79,12 @@ fn launch_type(text: &str) -> Option<&str> {
     lines.find_map(|line| line.strip_prefix("hypervisorlaunchtype")).map(str::trim)
 }
 
-/// Whether the firmware allows virtualization, by recorded outputs. While a hypervisor runs, Windows says that it does not.
+/// Whether the firmware allows virtualization, by recorded outputs. While a hypervisor runs, Windows says that it does not, and
+/// one may run for Windows' own protection although no virtual machine can start.
 fn firmware(host: &Host) -> Option<bool> {
-    let has_hypervisor = |text: &String| is_true(text.trim()) == Some(true);
-    if host.recorded_texts("HypervisorPresent").iter().any(has_hypervisor) {
+    let of_hypervisor = host.recorded_texts("HypervisorPresent");
+    let hypervisor = of_hypervisor.iter().filter_map(|text| has_hypervisor(text)).reduce(|a, b| a || b);
+    if hypervisor == Some(true) {
         return None;
     }
     let of_info = host.recorded_texts("systeminfo");
@@ -92,19 +94,33 @@ fn firmware(host: &Host) -> Option<bool> {
     let of_info = of_info.iter().find_map(|text| in_systeminfo(text));
     of_info.or_else(|| {
         let texts = host.recorded_texts("VirtualizationFirmwareEnabled");
-        texts.iter().find_map(|text| text.lines().find_map(|line| is_true(line.trim())))
+        let allows = texts.iter().find_map(|text| allows_virtualization(text))?;
+        (allows || hypervisor == Some(false)).then_some(allows)
     })
 }
 
-/// `True`, `VirtualizationFirmwareEnabled : True` or `firmware=True`.
-fn is_true(line: &str) -> Option<bool> {
-    let (name, value) = line.rsplit_once([':', '=']).unwrap_or(("", line));
-    let is_it = ["", "firmware", "VirtualizationFirmwareEnabled", "HypervisorPresent"].contains(&name.trim());
-    match value.trim() {
-        "True" | "TRUE" if is_it => Some(true),
-        "False" | "FALSE" if is_it => Some(false),
-        _ => None,
-    }
+/// Whether a hypervisor runs: `True`, `HypervisorPresent : True` or `hypervisor=True`.
+fn has_hypervisor(text: &str) -> Option<bool> {
+    flag(text, &["hypervisor", "HypervisorPresent"])
+}
+
+/// What Windows says of the firmware: `True`, `VirtualizationFirmwareEnabled : True` or `firmware=True`.
+fn allows_virtualization(text: &str) -> Option<bool> {
+    flag(text, &["firmware", "VirtualizationFirmwareEnabled"])
+}
+
+/// The first value of one of these names, or else the first one without a name.
+fn flag(text: &str, names: &[&str]) -> Option<bool> {
+    let named = |names: &[&str]| {
+        text.lines().find_map(|line| {
+            let (name, value) = line.split_once([':', '=']).unwrap_or(("", line));
+            let value = value.trim();
+            let is = |word: &str| value.eq_ignore_ascii_case(word);
+            let known = names.contains(&name.trim()) && (is("true") || is("false"));
+            known.then(|| is("true"))
+        })
+    };
+    named(names).or_else(|| named(&[""]))
 }
 
 /// The line of `systeminfo` in some languages.
@@ -124,6 +140,7 @@ fn in_systeminfo(text: &str) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
 
@@ -133,14 +150,32 @@ mod tests {
         let info = "Hyper-V Requirements:      VM Monitor Mode Extensions: Yes\n   Virtualization Enabled In Firmware: No\n";
         assert_eq!(in_systeminfo(info), Some(false));
         assert_eq!(in_systeminfo("A hypervisor has been detected."), None);
-        assert_eq!(is_true("VirtualizationFirmwareEnabled : True"), Some(true));
-        assert_eq!(is_true("VMMonitorModeExtensions : True"), None);
+        assert_eq!(allows_virtualization("VirtualizationFirmwareEnabled : True"), Some(true));
+        assert_eq!(allows_virtualization("VMMonitorModeExtensions : True"), None);
+        assert_eq!(allows_virtualization("False\r\n"), Some(false));
+        assert_eq!(has_hypervisor("hypervisor=False\r\nfirmware=True\r\n"), Some(false));
+    }
+
+    #[test]
+    fn a_running_hypervisor_hides_what_the_firmware_allows() {
+        const BOTH: &str = "'hypervisor='+$a.HypervisorPresent; 'firmware='+$b.VirtualizationFirmwareEnabled";
+        const ALONE: &str = "(Get-CimInstance Win32_Processor).VirtualizationFirmwareEnabled";
+        for (command, output, expected) in [
+            (BOTH, "hypervisor=True\r\nfirmware=False\r\n", None),
+            (BOTH, "hypervisor=False\r\nfirmware=False\r\n", Some(false)),
+            (BOTH, "hypervisor=False\r\nfirmware=True\r\n", Some(true)),
+            (ALONE, "False\r\n", None),
+            (ALONE, "True\r\n", Some(true)),
+        ] {
+            let recording = json!({ "version": 1, "os": "windows", "commands": { command: output } });
+            assert_eq!(firmware(&Host::from_value(recording).unwrap().0), expected, "{output}");
+        }
     }
 
     proptest! {
         #[test]
         fn any_text_is_read(text in "(hypervisorlaunchtype|Firmware|:|=|True|Yes|\\PC|\n){0,12}") {
-            let _ = (launch_type(&text), in_systeminfo(&text), is_true(&text));
+            let _ = (launch_type(&text), in_systeminfo(&text), allows_virtualization(&text), has_hypervisor(&text));
         }
     }
 }

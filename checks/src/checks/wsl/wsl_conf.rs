@@ -1,14 +1,15 @@
 //! The command that sets a value in /etc/wsl.conf and keeps the rest of the file. WSL ignores a second section of the same
 //! name, a section that begins in the middle of a line, and a key behind another of the same name.
 
-use crate::facts::Host;
+use crate::facts::{Family, Host};
 
 pub(super) const PATH: &str = "/etc/wsl.conf";
 
 /// The command. A file in an encoding that `sed` does not read, or a value that cannot stand in quotation marks, is for the
-/// user's editor.
+/// user's editor. On NixOS, which generates the file, it is the form that becomes an option of its configuration.
 pub(super) fn set(host: &Host, section: &str, key: &str, value: &str) -> String {
-    let bytes = host.file(PATH).ok().flatten().unwrap_or_default();
+    let is_generated = host.family() == Some(Family::NixOs);
+    let bytes = host.file(PATH).ok().flatten().filter(|_| !is_generated).unwrap_or_default();
     let Some(text) = std::str::from_utf8(&bytes).ok().filter(|text| !text.contains('\0')) else {
         return format!("sudo nano {PATH}");
     };
@@ -18,7 +19,7 @@ pub(super) fn set(host: &Host, section: &str, key: &str, value: &str) -> String 
     let text = text.trim_start_matches('\u{feff}');
     let end = if text.contains("\r\n") { "\\r" } else { "" };
     // A byte order mark stands before the first section; a comment is none.
-    let header = format!("^[^[#;=]*\\[{section}\\]");
+    let header = format!("^[^[#;=]*\\[\\s*{section}\\s*\\]");
     // `sed` ends its expression at a slash, and reads `&` and backslashes.
     let escaped = value.replace('\\', "\\\\").replace('/', "\\/").replace('&', "\\&");
     match settings_of(text, section) {
@@ -85,6 +86,7 @@ mod tests {
             ("[boot]\nsystemd=true", "[boot]\nsystemd=true\n[user]\ndefault=mara\n"),
             ("[boot]\r\nsystemd=true\r\n", "[boot]\r\nsystemd=true\r\n[user]\r\ndefault=mara\r\n"),
             ("[user]\n[boot]\n", "[user]\ndefault=mara\n[boot]\n"),
+            ("[ user ]\n", "[ user ]\ndefault=mara\n"),
             (" [User] # x\n", " [User] # x\ndefault=mara\n"),
             ("\u{feff}[user]\r\n", "\u{feff}[user]\r\ndefault=mara\r\n"),
             ("# [user]\n[user]\n", "# [user]\n[user]\ndefault=mara\n"),
@@ -108,6 +110,14 @@ mod tests {
         }
         assert_eq!(set(&host(None), "automount", "options", "it's"), "sudo nano /etc/wsl.conf");
         assert!(set(&host(None), "user", "default", "mara").starts_with("printf '[user]"));
+    }
+
+    #[test]
+    fn nixos_gets_what_becomes_an_option() {
+        let files = json!({ "/etc/os-release": "ID=nixos\n", PATH: "[user]\ndefault=rave\n" });
+        let host = Host::from_value(json!({ "version": 1, "os": "linux", "files": files })).unwrap().0;
+        let command = set(&host, "user", "default", "mara");
+        assert_eq!(command, r"printf '[user]\ndefault=mara\n' | sudo tee -a /etc/wsl.conf");
     }
 
     proptest! {

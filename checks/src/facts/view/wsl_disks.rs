@@ -24,13 +24,17 @@ impl Host {
             let mut found: Vec<String> = [Section::Files, Section::Stats]
                 .into_iter()
                 .flat_map(|section| self.recorded_names(section))
-                .filter(|path| path.ends_with(&format!("\\{DISK}")))
+                .filter(|path| path.ends_with(&format!("\\{DISK}")) && is_of_user(path))
                 .collect();
             let folders = self.recorded_names(Section::Folders).into_iter();
-            found.extend(folders.filter(|folder| folder.ends_with("\\LocalState")).filter_map(|folder| {
-                let names = self.folder(&folder).ok().flatten()?;
-                names.iter().any(|name| name == DISK).then(|| format!("{folder}\\{DISK}"))
-            }));
+            found.extend(
+                folders.filter(|folder| folder.ends_with("\\LocalState") && is_of_user(folder)).filter_map(
+                    |folder| {
+                        let names = self.folder(&folder).ok().flatten()?;
+                        names.iter().any(|name| name == DISK).then(|| format!("{folder}\\{DISK}"))
+                    },
+                ),
+            );
             found.sort();
             found.dedup();
             return found;
@@ -48,11 +52,29 @@ impl Host {
     }
 }
 
+/// Whether it is in one of the folders that a live host is asked for: those of Docker and Podman are elsewhere.
+fn is_of_user(path: &str) -> bool {
+    path.contains("\\AppData\\Local\\wsl\\")
+        || path
+            .split_once("\\Packages\\")
+            .is_some_and(|(_, package)| PUBLISHERS.iter().any(|publisher| package.contains(publisher)))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn disks_of_other_programs_are_none_of_the_user() {
+        let stats = json!({
+            r"C:\Users\ada\AppData\Local\Docker\wsl\main\ext4.vhdx": { "kind": "file" },
+            r"C:\Users\ada\AppData\Local\wsl\{0a}\ext4.vhdx": { "kind": "file" },
+        });
+        let (host, _) = Host::from_value(json!({ "version": 1, "os": "windows", "stats": stats })).unwrap();
+        assert_eq!(host.disks_of_wsl(), [r"C:\Users\ada\AppData\Local\wsl\{0a}\ext4.vhdx"]);
+    }
 
     #[test]
     fn a_disk_is_found_in_the_folder_of_its_package() {

@@ -130,9 +130,12 @@ impl Search {
         if path.contains(char::is_control) {
             let shown = show(&Value::from(path));
             return Err(PlanError::new(format!(
-                "{source}: path is {shown}, in which characters are not of a path"
+                "{source}: path is {shown}, which contains characters that no path has"
             ))
-            .with_hint(BACKSLASH));
+            .with_hint(match path.contains('\n') && Form::of(path).is_none() {
+                true => "write the path on one line, without `|`, `>` or a backslash in double quotes",
+                false => BACKSLASH,
+            }));
         }
         let is_of_windows = !cfg!(windows) && Form::of(path).is_some_and(|form| form.is_absolute());
         let here = windows_paths::in_file(path);

@@ -170,8 +170,7 @@ fn misplaced(finding: Finding, disk: &Disk) -> Finding {
     finding
         .because("the distribution was moved to a drive without a folder, as with `wsl.exe --manage NAME --move E:`")
         .remedy(format!(
-            "write the root folder of the drive into what Windows remembers of the distribution (BasePath in the registry), which the \
-             command does, and start it again; next time move it to a folder, such as {drive}\\wsl"
+            "set the distribution's BasePath in the registry to the root folder of the drive, which the command does, and start it again; next time move it to a folder, such as {drive}\\wsl"
         ))
         .command(format!(
             "powershell.exe -Command \"Get-ItemProperty HKCU:\\Software\\Microsoft\\Windows\\CurrentVersion\\Lxss\\* | Where-Object \

@@ -38,8 +38,8 @@ pub(super) fn failed(host: &Host, said: &[Said]) -> Option<Finding> {
             format!("{name} cannot start a terminal: the user's shell, {path}, does not exist"),
         )
         .because("the shell was removed, or was set without being installed; the disk is not at fault")
-        .remedy("set another shell for the user, or install that one again")
-        .command(format!("wsl.exe -d {name} -u root --exec /bin/sh -c 'usermod -s /bin/bash <user>'")),
+        .remedy("set another shell for the user (write their name in place of USER), or install that one again")
+        .command(format!("wsl.exe -d {name} -u root --exec usermod -s /bin/bash USER")),
         Why::Missing => Finding::new(
             "wsl.disk-broken",
             format!("{name} cannot start: {path} does not exist, so files of its system are lost"),
@@ -51,7 +51,7 @@ pub(super) fn failed(host: &Host, said: &[Said]) -> Option<Finding> {
         .remedy(format!(
             "first copy what you need from \\\\wsl.localhost\\{name} in Windows' Explorer; if /usr/bin/bash is there, repair the link \
              with the first command; otherwise install another distribution under another name (`wsl.exe --install -d Ubuntu-24.04 --name NEW`), attach this disk to it \
-             (`wsl.exe --mount --vhd FILE --bare`), and copy the home folder; do not remove the old distribution before, which deletes \
+             (`wsl.exe --mount --vhd FILE --bare`), and copy the home folder; do not remove the old distribution before that: removing it deletes \
              its disk"
         ))
         .command(format!("wsl.exe -d {name} -u root --exec /usr/bin/ln -sT usr/bin /bin")),

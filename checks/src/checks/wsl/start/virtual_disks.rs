@@ -29,7 +29,7 @@ pub(super) fn finding(host: &Host) -> Finding {
     }
     Finding::new("wsl.feature-off", "WSL cannot use virtual disks: Windows' own part for them does not run")
         .because(
-            "Windows' Virtual Machine Platform is off or was turned on in part, or its driver (vhdmp) or service (vmcompute) of \
+            "Windows' Virtual Machine Platform is off or only partly turned on, or its driver (vhdmp) or service (vmcompute) of \
              virtual machines does not run; no file or distribution is at fault",
         )
         .remedy(
@@ -41,6 +41,6 @@ pub(super) fn finding(host: &Host) -> Finding {
         )
         .command("sc.exe start vhdmp")
         .command("sc.exe start vmcompute")
-        .command("dism.exe /online /enable-feature /featurename:VirtualMachinePlatform /all")
+        .command("dism.exe /online /enable-feature /featurename:VirtualMachinePlatform /all /norestart")
         .command("shutdown /r /t 0")
 }

@@ -88,13 +88,13 @@ pub(super) fn service_crashes(host: &Host, code: &str) -> Finding {
         .remedy(format!(
             "update WSL in a Windows terminal as administrator, and restart Windows; if WSL says the same again, repair it with the \
              installer ({}) of https://github.com/microsoft/WSL/releases as administrator; if it began with an update of WSL, install the \
-             release before that, or the pre-release (`wsl.exe --update --pre-release`); if a plug-in is listed by the last command, let \
+             release before that, or the pre-release (`wsl.exe --update --pre-release`); if a plug-in is listed by the first command, let \
              the administrator update or remove it; distributions are kept",
             msi(host)
         ))
+        .command(format!("reg.exe query {PLUGINS}"))
         .command("wsl.exe --update")
         .command("shutdown /r /t 0")
-        .command(format!("reg.exe query {PLUGINS}"))
 }
 
 /// Where plug-ins are registered, each with the path of its file.
