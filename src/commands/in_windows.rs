@@ -60,7 +60,11 @@ pub(super) fn asked_for_report(cli: &Cli) -> Option<Result<Wsl, InWslError>> {
         _ => false,
     };
     let dirs = YoloDirs::from_env().ok().filter(|_| is_about_this_pc)?;
-    Some(Wsl::choose(cli.distribution.as_deref(), &dirs))
+    let wsl = Wsl::choose(cli.distribution.as_deref(), &dirs);
+    // Without WSL there is nothing to list in it.
+    let is_without = matches!(wsl, Err(InWslError::NotInstalled | InWslError::NoDistribution { .. }));
+    let is_list = matches!(cli.command, Command::Undo(_));
+    (!is_list || !is_without).then_some(wsl)
 }
 
 /// Whether the command is `yolo setup --wsl`.

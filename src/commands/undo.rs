@@ -25,7 +25,12 @@ pub(super) fn undo(
     let listing = Listing::read(&dirs);
     if args.which.is_empty() {
         let found = found(&listing, &dirs);
-        let inside = wsl().map(|wsl| inside(&wsl, args.json));
+        let inside = wsl().map(|wsl| {
+            if let Ok(wsl) = &wsl {
+                printer.say(format!("asking WSL ({}) what was changed inside it", wsl.distribution()));
+            }
+            inside(&wsl, args.json)
+        });
         if args.json {
             let mut report = report(&listing, &dirs, &found, None);
             if let Some((distribution, answer)) = inside {

@@ -215,7 +215,7 @@ pub(crate) const REVIEWED: &[(&str, &str)] = &[
     ("sudo rmmod nvidia_uvm", "the kernel refuses it while a program uses the module"),
     (
         "sudo mount -a && sudo pacman -Syu",
-        "the same, and only if the new kernel gets to where it is started from",
+        "the whole system, as below, and only if what it writes to is mounted",
     ),
     ("sudo pacman -Syu", "the whole system: a part of it breaks Arch"),
     ("sudo bootc upgrade", "a new image; the present one stays to go back to"),
