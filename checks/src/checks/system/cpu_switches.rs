@@ -56,7 +56,7 @@ pub(super) fn turbo(host: &Host) -> Option<Finding> {
 }
 
 /// The finding about a laptop whose CPU stays at its lowest clock while it has work: its embedded controller tells it so, over
-/// a line that is meant for heat (PROCHOT), when it does not trust the charger, the dock or the battery.
+/// a line that is meant for heat (PROCHOT), if it rejects the charger, the dock or the battery.
 pub(super) fn held_down(host: &Host) -> Option<Finding> {
     const CPUFREQ: &str = "/sys/devices/system/cpu/cpufreq";
     if !host.is_laptop() || is_discharging(host) || !is_at_work(&host.text("/proc/loadavg").ok()??) {
